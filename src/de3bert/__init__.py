@@ -1,0 +1,35 @@
+"""Early-exit text classifiers on any Hugging Face encoder.
+
+    >>> import de3bert
+    >>> clf = de3bert.load("runs/demo/model")
+    >>> clf.predict(["a joy from start to finish"], point="2x")
+
+Importing this package loads neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from de3bert.runtime.classifier import Classifier
+    from de3bert.runtime.load import load
+    from de3bert.runtime.prediction import Explanation, Prediction
+
+__all__ = ["Classifier", "Explanation", "Prediction", "__version__", "load"]
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Classifier": "de3bert.runtime.classifier",
+    "Explanation": "de3bert.runtime.prediction",
+    "Prediction": "de3bert.runtime.prediction",
+    "load": "de3bert.runtime.load",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'de3bert' has no attribute {name!r}")

@@ -1,0 +1,85 @@
+"""Which columns hold the text, its pair and the label: as given, or by their usual names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from de3bert.errors import UsageError
+
+__all__ = ["LABELS", "PAIRS", "SINGLES", "Chosen", "choose_columns"]
+
+SINGLES = ("text", "sentence", "review", "content", "title")
+PAIRS = (
+    ("text_a", "text_b"),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text1", "text2"),
+)
+LABELS = ("label", "labels", "class", "target", "category", "gold_label")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    text: str
+    pair: str | None
+    label: str | None
+
+
+def choose_columns(
+    columns: Iterable[str],
+    source: str,
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    need_labels: bool = True,
+) -> Chosen:
+    """Names of the columns to use. Given names must exist; a pair wins over a single text."""
+    found = list(columns)
+    for given in (text, pair, label):
+        if given is not None and given not in found:
+            raise UsageError(_absent(f'"{given}"', given, found, source))
+    if text is None:
+        text, pair = _guess_text(found, pair)
+    if text is None:
+        raise UsageError(
+            _absent("of text", None, found, source)
+            + f" Usual names are {', '.join(SINGLES)}, or pairs such as sentence1 and sentence2; "
+            "name yours with --text (and --text-pair)."
+        )
+    label = label or _first(LABELS, found)
+    if label is None and need_labels:
+        raise UsageError(
+            _absent("of labels", None, found, source)
+            + f" Usual names are {', '.join(LABELS)}; name yours with --label."
+        )
+    used = [name for name in (text, pair, label) if name is not None]
+    if len(set(used)) < len(used):
+        raise UsageError(f"{source}: text, pair and label must be different columns, got {used}.")
+    return Chosen(text, pair, label)
+
+
+def _guess_text(found: list[str], pair: str | None) -> tuple[str | None, str | None]:
+    by_name = {name.strip().lower(): name for name in reversed(found)}
+    for first, second in PAIRS:
+        if first in by_name and second in by_name and pair in (None, by_name[second]):
+            return by_name[first], by_name[second]
+    return _first(SINGLES, [name for name in found if name != pair]), pair
+
+
+def _first(usual: tuple[str, ...], found: list[str]) -> str | None:
+    by_name = {name.strip().lower(): name for name in reversed(found)}
+    return next((by_name[name] for name in usual if name in by_name), None)
+
+
+def _absent(what: str, name: str | None, found: list[str], source: str) -> str:
+    close = difflib.get_close_matches(name, found, n=1) if name else []
+    hint = f' Did you mean "{close[0]}"?' if close else ""
+    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+        hint += " The fields seem to be separated by something else than the suffix says."
+    listed = ", ".join(f'"{column}"' for column in found)
+    return f"{source} has no column {what}.{hint} Columns found: {listed}."

@@ -1,0 +1,57 @@
+"""Rows from a `datasets` hub id, or from a folder that `datasets` can read."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from de3bert.data.frame import Frame, frame_of
+from de3bert.errors import De3Error, UsageError
+
+__all__ = ["looks_like_id", "read_hub"]
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+def looks_like_id(source: str) -> bool:
+    """Whether `source` has the form owner/name."""
+    return HUB_ID.fullmatch(source) is not None
+
+
+def read_hub(source: str, config: str | None, split: str | None) -> Frame:
+    """One split of a data set, with the class names it carries."""
+    data = _one_split(_load(source, config, split), source)
+    parts = [source, config, getattr(data, "split", None) and str(data.split)]
+    return frame_of(data, " ".join(part for part in parts if part))
+
+
+def _load(source: str, config: str | None, split: str | None) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise De3Error(
+            f"Reading {source} needs the datasets library, which is not installed: "
+            "pip install 'de3bert[train]'"
+        ) from error
+    try:
+        return datasets.load_dataset(source, config, split=split)
+    except FileNotFoundError as error:  # DatasetNotFoundError is one of these
+        raise UsageError(
+            f"{source} is neither a file here nor a data set that could be found: {error}"
+        ) from error
+    except ValueError as error:  # an unknown config or split; the message lists the known ones
+        raise UsageError(f"{source}: {error}") from error
+    except Exception as error:
+        # The library raises what its network and file back ends raise: there is no common type.
+        raise De3Error(
+            f"Could not load {source}: {type(error).__name__}: {error}. Check the network, or "
+            "save the rows as a file and give its path."
+        ) from error
+
+
+def _one_split(loaded: Any, source: str) -> Any:
+    if not isinstance(loaded, dict):
+        return loaded
+    if len(loaded) == 1:
+        return next(iter(loaded.values()))
+    raise UsageError(f"{source} has the splits {', '.join(map(str, loaded))}: name one of them.")

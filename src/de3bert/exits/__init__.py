@@ -1,0 +1,23 @@
+"""When to leave: signals, policies, traces, replay, curves and calibration. Needs no torch."""
+
+from de3bert.exits.calibrate import calibrate
+from de3bert.exits.curve import Curve, curve
+from de3bert.exits.points import OperatingPoint, Target
+from de3bert.exits.policy import Policy
+from de3bert.exits.replay import replay
+from de3bert.exits.signal import Signal
+from de3bert.exits.trace import Trace
+from de3bert.exits.view import ExitView
+
+__all__ = [
+    "Curve",
+    "ExitView",
+    "OperatingPoint",
+    "Policy",
+    "Signal",
+    "Target",
+    "Trace",
+    "calibrate",
+    "curve",
+    "replay",
+]

@@ -1,0 +1,78 @@
+"""A family is a policy with its number left open: `entropy`, `edr(lambda=1.0) x 2`, `patience`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from de3bert.errors import UsageError
+from de3bert.exits.policy import Policy, parse_count
+from de3bert.exits.rules import FixedLayer, Oracle, Patience, Threshold
+from de3bert.exits.signal import SIGNALS, Signal
+from de3bert.registry import unknown
+
+__all__ = ["Family"]
+
+Kind = Literal["threshold", "patience", "layers", "oracle"]
+WORDS: dict[str, Kind] = {"patience": "patience", "layers": "layers", "oracle": "oracle"}
+TEXT = re.compile(r"(?P<signal>.*?\S)(?:\s+x\s*(?P<count>\S+))?")
+
+
+@dataclass(frozen=True)
+class Family:
+    """All policies that differ only in their number; a curve shows one family.
+
+    Attributes:
+        kind: what the open number is: a threshold, the patience, a layer, or nothing (oracle).
+        signal: the signal of a threshold family.
+        count: how many exits in a row must pass the threshold.
+    """
+
+    kind: Kind
+    signal: Signal | None = None
+    count: int = 1
+
+    @classmethod
+    def of(cls, family: str | Signal | Family, count: int = 1) -> Family:
+        """From text, a signal or a family; a `count` above 1 replaces the one given there."""
+        if isinstance(family, str):
+            family = cls.parse(family)
+        elif isinstance(family, Signal):
+            family = cls("threshold", family)
+        if count == 1:
+            return family
+        if family.kind != "threshold" or count < 1:
+            raise UsageError(
+                f"count={count} does not fit `{family}`: it goes with a signal, from 1."
+            )
+        return replace(family, count=count)
+
+    @classmethod
+    def parse(cls, text: str) -> Family:
+        line = text.strip()
+        if line in WORDS:
+            return cls(WORDS[line])
+        match = TEXT.fullmatch(line)
+        name = "" if match is None else re.split(r"[\s(]", match["signal"])[0]
+        if match is None or name not in SIGNALS:
+            raise UsageError(
+                f"{unknown('policy family', name or line, [*WORDS, *SIGNALS])}\n"
+                "Examples: `entropy`, `edr(lambda=1.0)`, `entropy x 2`, `patience`."
+            )
+        count = 1 if match["count"] is None else parse_count(match["count"], f"`{name} x N`")
+        return cls("threshold", Signal.parse(match["signal"]), count)
+
+    def __str__(self) -> str:
+        if self.signal is None:
+            return self.kind
+        return f"{self.signal} x {self.count}" if self.count > 1 else str(self.signal)
+
+    def policy(self, number: float) -> Policy:
+        """The member with this threshold, patience or layer."""
+        if self.signal is not None:
+            comparison: Literal["<", ">"] = ">" if self.signal.rising else "<"
+            return Policy(Threshold(self.signal, comparison, float(number), self.count))
+        if self.kind == "patience":
+            return Policy(Patience(int(number)))
+        return Policy(FixedLayer(int(number)) if self.kind == "layers" else Oracle())

@@ -1,0 +1,175 @@
+"""A policy says when to leave. It is one line of text, and that line is all there is to store."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from de3bert.errors import De3Error, UsageError
+from de3bert.exits.rules import (
+    FixedLayer,
+    Full,
+    Leave,
+    Oracle,
+    Patience,
+    Rule,
+    RuleState,
+    Threshold,
+)
+from de3bert.exits.signal import SIGNALS, Signal
+from de3bert.exits.view import ExitView
+from de3bert.registry import unknown
+
+__all__ = ["Policy", "parse_count"]
+
+EXAMPLES = (
+    "`entropy < 0.2`, `edr(lambda=1.0) < 0.4`, `max_probability > 0.9`, `entropy < 0.2 x 2`, "
+    "`patience(6)`, `layer(6)`, `full`, `oracle`"
+)
+THRESHOLD = re.compile(
+    r"(?P<signal>[^<>]*?)\s*(?P<op><=|>=|<|>)\s*(?P<value>[^\s<>=]+)(?:\s+x\s*(?P<count>\S+))?"
+)
+WORD = re.compile(r"(?P<name>[^\s()]+)\s*(?:\((?P<value>[^()]*)\))?")
+BARE = ("full", "oracle")
+COUNTED = {"patience": "patience(6)", "layer": "layer(6)"}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When to leave: a rule, parsed from and printed as one line.
+
+    Example:
+        >>> policy = Policy.parse("edr(lambda=1.0) < 0.40")
+        >>> str(policy)
+        'edr(lambda=1.0) < 0.4'
+
+    The live engine folds it over the exits:
+
+        >>> state = policy.start(rows, exits=(1, 2, 3), final=4)
+        >>> for view in views:                        # one ExitView per internal exit
+        ...     leave, state = policy.step(state, view)
+        ...     state = policy.keep(state, ~leave)    # and drop those rows from the batch
+    """
+
+    rule: Rule
+
+    @classmethod
+    def parse(cls, text: str) -> Policy:
+        """Reads one line; UsageError says what is wrong with it and shows the right form."""
+        if not isinstance(text, str) or not text.strip():
+            raise UsageError(f"A policy is one line of text, got {text!r}. Examples: {EXAMPLES}.")
+        line = text.strip()
+        if match := THRESHOLD.fullmatch(line):
+            return cls(_threshold(match["signal"], match["op"], match["value"], match["count"]))
+        if match := WORD.fullmatch(line):
+            return cls(_word(line, match["name"], match["value"]))
+        raise UsageError(f'Cannot read the policy "{line}". Examples: {EXAMPLES}.')
+
+    def __str__(self) -> str:
+        return str(self.rule)
+
+    def to_json(self) -> str:
+        return str(self)
+
+    @classmethod
+    def from_json(cls, document: object) -> Policy:
+        if not isinstance(document, str):
+            raise De3Error(f"A stored policy is one line of text, got {document!r}.")
+        return cls.parse(document)
+
+    @property
+    def signal(self) -> Signal | None:
+        """The signal the rule reads, or None."""
+        return self.rule.signal if isinstance(self.rule, Threshold) else None
+
+    @property
+    def needs_distances(self) -> bool:
+        return self.signal is not None and self.signal.needs_distances
+
+    @property
+    def needs_labels(self) -> bool:
+        return self.rule.needs_labels
+
+    def reads(self, layer: int) -> bool:
+        """Whether the rule looks at the internal exit at `layer` at all; if not, skip computing it."""
+        return self.rule.reads(layer)
+
+    def start(self, rows: int, exits: Sequence[int], final: int) -> RuleState:
+        """The state before the first exit.
+
+        Args:
+            rows: how many rows enter.
+            exits: layers of the internal exits, without the final one.
+            final: the last layer.
+        """
+        self.rule.check(exits, final)
+        return RuleState.fresh(rows)
+
+    def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
+        """Which rows leave at this internal exit, (rows,), and the state of all rows after it."""
+        if len(view.logits) != len(state.run):
+            raise ValueError(
+                f"the view has {len(view.logits)} rows, the state {len(state.run)}: "
+                "call keep() for the rows that left"
+            )
+        if np.isnan(view.logits).any():
+            raise De3Error(
+                f"A logit at layer {view.layer} is not a number (NaN), so no exit can be decided. "
+                "Check the model weights and the input, or run in float32."
+            )
+        return self.rule.step(state, view)
+
+    def keep(self, state: RuleState, keep: Leave) -> RuleState:
+        """The state of the rows where `keep` is True, (rows,), in the same order."""
+        return state.keep(keep)
+
+
+def parse_count(text: str, where: str) -> int:
+    """A whole number of at least 1, or a UsageError that names where it stood."""
+    if not re.fullmatch(r"\d+", text.strip(), re.ASCII) or int(text) < 1:
+        raise UsageError(f'{where} takes a whole number from 1 up, got "{text}".')
+    return int(text)
+
+
+def _threshold(name: str, op: str, value: str, count: str | None) -> Threshold:
+    signal = Signal.parse(name)
+    right = ">" if signal.rising else "<"
+    if not op.startswith(right):
+        safer = "higher" if signal.rising else "lower"
+        raise UsageError(
+            f"`{signal}` is safer when {safer}, so it leaves at `{right}`, not at `{op}`. "
+            f"Write `{signal} {right} {value}`."
+        )
+    try:
+        threshold = float(value)
+    except ValueError:
+        threshold = math.nan
+    if not math.isfinite(threshold):
+        raise UsageError(
+            f'The threshold of `{signal}` must be a finite number, got "{value}". '
+            f"Write for example `{signal} {right} {0.9 if signal.rising else 0.2}`."
+        )
+    times = 1 if count is None else parse_count(count, f"`{signal} {op} {value} x N`")
+    return Threshold(signal, op, threshold, times)  # type: ignore[arg-type]  # the pattern saw to it
+
+
+def _word(line: str, name: str, value: str | None) -> Rule:
+    if name in BARE and value is None:
+        return Full() if name == "full" else Oracle()
+    if name in BARE:
+        raise UsageError(f'`{name}` takes no number, got "{line}". Write `{name}`.')
+    if name in COUNTED:
+        if value is None:
+            raise UsageError(f"`{name}` needs a number. Write for example `{COUNTED[name]}`.")
+        number = parse_count(value, f"`{name}(N)`")
+        return Patience(number) if name == "patience" else FixedLayer(number)
+    signal = Signal.parse(line) if name in SIGNALS else None
+    if signal is not None:
+        form = "> 0.9" if signal.rising else "< 0.2"
+        raise UsageError(f"`{signal}` needs a threshold. Write for example `{signal} {form}`.")
+    known = [*BARE, *COUNTED, *SIGNALS]
+    raise UsageError(f"{unknown('policy', name, known)}\nExamples: {EXAMPLES}.")

@@ -1,0 +1,89 @@
+"""Replay: what a policy would have answered, from a trace, without running the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from de3bert.exits.policy import Policy
+from de3bert.exits.rules import Threshold
+from de3bert.exits.signals import probabilities
+from de3bert.exits.trace import Trace
+
+__all__ = ["Replay", "exit_indices", "margin", "replay"]
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """The answers of a policy on a trace; every array is (rows,).
+
+    Attributes:
+        labels: the predicted class.
+        exit_layers: the layer at which each row left, counted from 1.
+        exit_index: the number of that exit, counted from 0.
+        scores: the probability of the predicted class at that exit.
+    """
+
+    labels: NDArray[np.int64]
+    exit_layers: NDArray[np.int64]
+    exit_index: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+def replay(trace: Trace, policy: Policy) -> Replay:
+    """The labels and exit layers that the live engine gives with the same policy.
+
+    Rows whose signal lies within rounding error of the threshold may differ, because padding and
+    batch shape change the last bits of the logits; see `margin`.
+    """
+    index = exit_indices(trace, policy)
+    rows = np.arange(trace.rows)
+    scores: NDArray[Any] = probabilities(trace.logits[rows, index].astype(np.float64)).max(axis=-1)
+    return Replay(
+        labels=trace.predictions[rows, index],
+        exit_layers=np.asarray(trace.exit_layers, dtype=np.int64)[index],
+        exit_index=index,
+        scores=scores,
+    )
+
+
+def exit_indices(trace: Trace, policy: Policy) -> NDArray[np.int64]:
+    """The number of the exit, from 0, at which each row leaves. (rows,)"""
+    if policy.needs_labels:
+        return _oracle(trace)
+    last = trace.exits - 1
+    index = np.full(trace.rows, last, dtype=np.int64)
+    alive = np.arange(trace.rows)
+    state = policy.start(trace.rows, trace.exit_layers[:-1], trace.depth)
+    for number in range(last):
+        leave, state = policy.step(state, trace.view(number, alive))
+        index[alive[leave]] = number
+        alive, state = alive[~leave], policy.keep(state, ~leave)
+        if not alive.size:
+            break
+    return index
+
+
+def margin(trace: Trace, policy: Policy) -> NDArray[np.float64]:
+    """How near each row came to a different decision. (rows,)
+
+    The smallest |signal - threshold| over the internal exits up to and including the one where the
+    row left; infinite for rules without a threshold.
+    """
+    nearest = np.full(trace.rows, np.inf)
+    if not isinstance(policy.rule, Threshold):
+        return nearest
+    index = exit_indices(trace, policy)
+    for number in range(trace.exits - 1):
+        gap = np.abs(policy.rule.signal(trace.view(number)) - policy.rule.threshold)
+        nearest = np.where(number <= index, np.minimum(nearest, gap), nearest)
+    return nearest
+
+
+def _oracle(trace: Trace) -> NDArray[np.int64]:
+    """The shallowest right exit; a row that no exit gets right goes through the whole model."""
+    correct = trace.correct
+    return np.where(correct.any(axis=1), correct.argmax(axis=1), trace.exits - 1)

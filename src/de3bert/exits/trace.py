@@ -1,0 +1,174 @@
+"""A trace: what every exit said about every row. Run the network once, then replay any policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from de3bert.errors import De3Error, UsageError
+from de3bert.exits.view import ExitView
+
+__all__ = ["Trace"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The outputs of all exits on a data set, from one full-depth pass.
+
+    Checked when made: shapes that fit together, finite values, labels in range.
+
+    Attributes:
+        logits: (rows, exits, classes) float32; the last exit is the final head.
+        distances: cosine distances to the class prototypes, (rows, exits - 1, classes) float32;
+            None when the model has no prototypes.
+        labels: true classes, (rows,) int64; None when unknown.
+        tokens: length of each row in tokens, (rows,) int32.
+        exit_layers: the layer of each exit, increasing; the last is the depth of the model.
+        label_names: the name of each class.
+        info: what made it: model, data, hashes, versions, date. Must fit in JSON.
+    """
+
+    logits: NDArray[np.float32]
+    distances: NDArray[np.float32] | None
+    labels: NDArray[np.int64] | None
+    tokens: NDArray[np.int32]
+    exit_layers: tuple[int, ...]
+    label_names: tuple[str, ...]
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__  # the dataclass is frozen for everyone else
+        set_field(self, "logits", np.ascontiguousarray(self.logits, dtype=np.float32))
+        if self.distances is not None:
+            set_field(self, "distances", np.ascontiguousarray(self.distances, dtype=np.float32))
+        if self.labels is not None:
+            set_field(self, "labels", _whole(self.labels, "labels").astype(np.int64))
+        set_field(self, "tokens", _whole(self.tokens, "tokens").astype(np.int32))
+        set_field(self, "exit_layers", tuple(int(layer) for layer in self.exit_layers))
+        set_field(self, "label_names", tuple(str(name) for name in self.label_names))
+        self._check_shapes()
+        self._check_values()
+
+    @property
+    def rows(self) -> int:
+        return len(self.logits)
+
+    @property
+    def exits(self) -> int:
+        """Number of exits, the final head included."""
+        return len(self.exit_layers)
+
+    @property
+    def classes(self) -> int:
+        return len(self.label_names)
+
+    @property
+    def depth(self) -> int:
+        """Number of layers of the full model."""
+        return self.exit_layers[-1]
+
+    @cached_property
+    def predictions(self) -> NDArray[np.int64]:
+        """The likeliest class at every exit, ties by the lower index. (rows, exits)"""
+        return np.asarray(np.argmax(self.logits, axis=-1), dtype=np.int64)
+
+    @cached_property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether each exit is right. (rows, exits)"""
+        return np.asarray(self.predictions == self.known_labels[:, None])
+
+    @property
+    def known_labels(self) -> NDArray[np.int64]:
+        """The labels, (rows,), or a UsageError when the trace has none."""
+        if self.labels is None:
+            raise UsageError(
+                "This trace has no labels, so nothing can be scored. "
+                "Make it again from data with a label column."
+            )
+        return self.labels
+
+    def view(self, exit_index: int, rows: NDArray[np.int64] | slice = slice(None)) -> ExitView:
+        """What exit number `exit_index` (from 0) shows a policy, for all rows or some of them."""
+        distances = None if self.distances is None else self.distances[rows, exit_index]
+        return ExitView(self.exit_layers[exit_index], self.logits[rows, exit_index], distances)
+
+    def take(self, index: NDArray[Any] | slice) -> Trace:
+        """The trace of some rows: an index array, a mask or a slice."""
+        return replace(
+            self,
+            logits=self.logits[index],
+            distances=None if self.distances is None else self.distances[index],
+            labels=None if self.labels is None else self.labels[index],
+            tokens=self.tokens[index],
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Writes one safetensors file, whole or not at all."""
+        from de3bert.exits.trace_file import write_trace
+
+        write_trace(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Reads a saved trace; De3Error when it is missing, damaged or not a trace."""
+        from de3bert.exits.trace_file import read_trace
+
+        return read_trace(Path(path))
+
+    def _check_shapes(self) -> None:
+        if self.logits.ndim != 3 or 0 in self.logits.shape:
+            raise _bad(
+                f"logits must be (rows, exits, classes), none of them 0; got {self.logits.shape}"
+            )
+        rows, exits, classes = self.logits.shape
+        if classes < 2:
+            raise _bad(f"there must be at least 2 classes, got {classes}")
+        if self.distances is not None and self.distances.shape != (rows, exits - 1, classes):
+            raise _bad(
+                f"distances must be {(rows, exits - 1, classes)} to fit the logits, "
+                f"got {self.distances.shape}"
+            )
+        for name, values in (("labels", self.labels), ("tokens", self.tokens)):
+            if values is not None and values.shape != (rows,):
+                raise _bad(f"{name} must be ({rows},) to fit the logits, got {values.shape}")
+        if len(self.label_names) != classes:
+            raise _bad(f"{classes} classes need {classes} label names, got {self.label_names}")
+        self._check_layers(exits)
+
+    def _check_layers(self, exits: int) -> None:
+        layers = self.exit_layers
+        rising = all(low < high for low, high in zip((0, *layers), layers, strict=False))
+        if len(layers) != exits or not rising:
+            raise _bad(f"exit_layers must be {exits} increasing layers from 1 up, got {layers}")
+
+    def _check_values(self) -> None:
+        for name, values in (("logits", self.logits), ("distances", self.distances)):
+            if values is not None and not np.isfinite(values).all():
+                row = int(np.argwhere(~np.isfinite(values))[0][0])
+                raise _bad(f"{name} of row {row} are not finite (NaN or infinite)")
+        if self.labels is not None and not _within(self.labels, self.classes - 1):
+            found = f"{self.labels.min()} to {self.labels.max()}"
+            raise _bad(f"labels must lie in 0 to {self.classes - 1}, got {found}")
+        if self.tokens.min() < 0:
+            raise _bad(f"token counts must not be negative, got {self.tokens.min()}")
+
+
+def _bad(reason: str) -> De3Error:
+    return De3Error(f"This is not a sound trace: {reason}.")
+
+
+def _whole(values: NDArray[Any], name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise _bad(f"{name} must be whole numbers, got {array.dtype}")
+    return array
+
+
+def _within(values: NDArray[np.int64], highest: int) -> bool:
+    return bool(values.min() >= 0 and values.max() <= highest)

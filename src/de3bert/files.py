@@ -1,0 +1,139 @@
+"""Writing results so that a reader sees either the old file or the new one, never half of it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from de3bert.errors import De3Error
+
+__all__ = ["replace_file", "replace_folder", "write_json", "write_text"]
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Writers in other languages report the system's error as text only.
+NO_SPACE_TEXT = re.compile(rf"os error ({'|'.join(map(str, NO_SPACE))})\b|No space left")
+REFUSALS = {
+    errno.EACCES: "no permission to write there; choose another place",
+    errno.EPERM: "no permission to write there; choose another place",
+    errno.EROFS: "that disk is read-only; choose another place",
+    errno.ENOTDIR: "a file stands where a folder is needed; choose another place",
+    errno.EEXIST: "a file stands where a folder is needed; choose another place",
+    errno.EISDIR: "a folder stands where a file is needed; choose another name",
+    errno.ENAMETOOLONG: "the name is too long; choose another name",
+}
+
+
+@contextmanager
+def replace_file(target: str | Path) -> Iterator[Path]:
+    """Yields a temporary path beside `target`; moved into place on success, removed otherwise.
+
+    Example:
+        >>> with replace_file("curve.png") as path:
+        ...     figure.savefig(path)
+    """
+    target = Path(target)
+    with _explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The suffix is kept: writers such as matplotlib choose the format by it.
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.stem}.", suffix=target.suffix, dir=target.parent
+        )
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        with _space_explained(target):
+            yield temporary
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
+        with _explained(target):
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replace_folder(target: str | Path) -> Iterator[Path]:
+    """Yields a temporary folder beside `target`; on success it replaces `target` as a whole."""
+    target = Path(target).absolute()
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise De3Error(f"Could not write {target}: {REFUSALS[errno.ENOTDIR]}. Nothing was changed.")
+    with _explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    old = temporary.with_name(temporary.name + ".old")
+    try:
+        with _space_explained(target):
+            yield temporary
+        with _explained(target):
+            temporary.chmod(0o777 & ~_umask())
+            if target.exists():
+                target.replace(old)
+            temporary.replace(target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            old.replace(target)
+        raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def write_text(target: str | Path, text: str) -> None:
+    with replace_file(target) as path:
+        path.write_text(text, encoding="utf-8")
+
+
+def write_json(target: str | Path, document: Any) -> None:
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(target, text + "\n")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _full(target: Path) -> De3Error:
+    return De3Error(
+        f"Could not write {target}: the disk is full (or a size limit was reached); "
+        "free some space and run again. Nothing was changed."
+    )
+
+
+@contextmanager
+def _space_explained(target: Path) -> Iterator[None]:
+    """While the caller writes: only a full disk is about the target, the rest is the caller's."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_SPACE:
+            raise _full(target) from error
+        raise
+    except Exception as error:
+        if NO_SPACE_TEXT.search(str(error)):
+            raise _full(target) from error
+        raise
+
+
+@contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    """Turns the operating system's refusals into messages that name the file and the way out."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_SPACE:
+            raise _full(target) from error
+        reason = REFUSALS.get(error.errno or 0)
+        if reason is None:
+            raise
+        raise De3Error(f"Could not write {target}: {reason}. Nothing was changed.") from error

@@ -1,0 +1,6 @@
+"""Methods as declarations. A method names its parts; the model, the objective and the exits supply them."""
+
+from de3bert.methods import de3, full, joint_entropy
+from de3bert.methods.method import METHODS, Method, Term
+
+__all__ = ["METHODS", "Method", "Term", "de3", "full", "joint_entropy"]

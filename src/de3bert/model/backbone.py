@@ -1,0 +1,88 @@
+"""Loading a backbone, and what fits it: its trained pooler, and the pooling to use by default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoModel
+from transformers.utils import cached_file
+
+from de3bert.errors import De3Error, UsageError
+
+__all__ = ["Backbone", "load_backbone"]
+
+# Encoders published as sentence embedders: their first token says little in the lower layers.
+EMBEDDERS = (
+    "sentence-transformers",
+    "minilm",
+    "gte-",
+    "e5-",
+    "bge-",
+    "nomic-embed",
+    "mpnet-base-v",
+)
+
+
+@dataclass
+class Backbone:
+    """An encoder with the facts that choose its exits."""
+
+    module: nn.Module
+    name: str
+    pooler: nn.Linear | None  # the pretrained pooler, None when absent or not trained
+    default_pooling: str
+
+
+def load_backbone(source: str | Path | nn.Module) -> Backbone:
+    """An encoder from a hub id, a folder or a module (whose layers are taken over, not copied)."""
+    if isinstance(source, nn.Module):
+        module: nn.Module = getattr(source, "base_model", source)
+        name = str(getattr(module.config, "name_or_path", "") or type(module).__name__)
+        pooler = _pooler(module)
+    else:
+        name = str(source)
+        module, info = _from_pretrained(name)
+        trained = not any("pooler" in key for key in info["missing_keys"])
+        pooler = _pooler(module) if trained else None
+    mean = pooler is None or _is_embedder(source, name)
+    return Backbone(module, name, pooler, "mean" if mean else "shared_pooler")
+
+
+def _from_pretrained(name: str) -> tuple[nn.Module, dict[str, Any]]:
+    try:
+        module, info = AutoModel.from_pretrained(
+            name, dtype=torch.float32, output_loading_info=True
+        )
+    except (OSError, ValueError, KeyError) as error:
+        if Path(name).is_dir():
+            raise De3Error(f"The folder {name} does not load as an encoder: {error}") from error
+        raise UsageError(
+            f'No backbone "{name}": it is neither a folder nor a model that could be fetched '
+            f"from the hub ({type(error).__name__}: {str(error).splitlines()[0]})."
+        ) from error
+    except Exception as error:  # safetensors and pickle errors have no common base
+        raise De3Error(f"The weights of {name} could not be read: {error}") from error
+    return module, info
+
+
+def _pooler(module: nn.Module) -> nn.Linear | None:
+    pooler = getattr(module, "pooler", None)
+    dense = getattr(pooler, "dense", pooler)
+    return dense if isinstance(dense, nn.Linear) else None
+
+
+def _is_embedder(source: str | Path | nn.Module, name: str) -> bool:
+    lowered = name.lower().replace("_", "-")
+    if any(mark in lowered for mark in EMBEDDERS):
+        return True
+    if isinstance(source, nn.Module):
+        return False
+    try:
+        found = cached_file(name, "modules.json", _raise_exceptions_for_missing_entries=False)
+    except OSError:
+        return False
+    return found is not None

@@ -1,0 +1,142 @@
+"""Any encoder as a plain loop over layers.
+
+The backbone's own `forward` knows how to embed, how to build masks, rotary tables and position
+biases. It is run once with its layers taken out: in their place stand recorders that note the
+arguments each layer would have got. What is left is a loop that can stop anywhere, the same one for
+training, tracing and inference. When rows leave a batch, the backbone is simply asked again with the
+rows that stay, so no code here has to know the shape of a mask.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from de3bert.errors import De3Error
+from de3bert.model.layout import Layout
+
+__all__ = ["Encoder", "Prepared", "check_same_as_backbone"]
+
+
+@dataclass
+class Call:
+    """One layer call that the backbone would have made."""
+
+    index: int  # of the module in the stack; ALBERT calls one module many times
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+
+@dataclass
+class Prepared:
+    """The embedded batch and the layer calls that await it."""
+
+    embedded: Tensor  # (rows, tokens, hidden)
+    mask: Tensor  # (rows, tokens), 1 where there is a token
+    calls: list[Call]
+
+
+_RECORDED: ContextVar[list[tuple[Tensor, Call]]] = ContextVar("recorded_layer_calls")
+
+
+class Recorder(nn.Module):
+    """Stands in a backbone where a layer was: notes the call and passes the states through."""
+
+    def __init__(self, layer: nn.Module, index: int, tuple_output: bool) -> None:
+        super().__init__()
+        # Kept out of the module tree: the encoder owns the layer, this only answers for it.
+        object.__setattr__(self, "layer", layer)
+        self.index = index
+        self.tuple_output = tuple_output
+
+    def __getattr__(self, name: str) -> Any:
+        # Some backbones read facts off their layers (ModernBERT: `attention_type`).
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.__dict__["layer"], name)
+
+    def forward(self, hidden: Tensor, *arguments: Any, **keywords: Any) -> Any:
+        _RECORDED.get().append((hidden, Call(self.index, arguments, keywords)))
+        return (hidden, None) if self.tuple_output else hidden
+
+
+class Encoder(nn.Module):
+    """A backbone whose layers are called one by one, counted from 1."""
+
+    def __init__(self, backbone: nn.Module, layout: Layout) -> None:
+        super().__init__()
+        self.layers: nn.ModuleList = backbone.get_submodule(layout.stack)  # type: ignore[assignment]
+        recorders = nn.ModuleList(
+            Recorder(layer, index, layout.tuple_output) for index, layer in enumerate(self.layers)
+        )
+        backbone.set_submodule(layout.stack, recorders)
+        if hasattr(backbone, "pooler"):
+            backbone.pooler = None  # pooling is a part of its own; an unused one breaks DDP
+        self.backbone = backbone
+        self.layout = layout
+        self.depth = int(backbone.config.num_hidden_layers)
+        self.accepted = set(inspect.signature(backbone.forward).parameters)
+
+    def prepare(self, input_ids: Tensor, attention_mask: Tensor | None, **inputs: Any) -> Prepared:
+        """Embeds a batch and collects the arguments of every layer call."""
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        given = {k: v for k, v in inputs.items() if k in self.accepted and v is not None}
+        recorded: list[tuple[Tensor, Call]] = []
+        token = _RECORDED.set(recorded)
+        try:
+            self.backbone(input_ids=input_ids, attention_mask=mask, **given)
+        finally:
+            _RECORDED.reset(token)
+        if len(recorded) != self.depth:
+            raise De3Error(
+                f"{type(self.backbone).__name__} made {len(recorded)} layer calls where its config "
+                f"promises {self.depth}; this encoder cannot be cut at a layer."
+            )
+        return Prepared(recorded[0][0], mask, [call for _, call in recorded])
+
+    def layer(self, prepared: Prepared, number: int, hidden: Tensor) -> Tensor:
+        """The states after layer `number` (1..depth), (rows, tokens, hidden)."""
+        call = prepared.calls[number - 1]
+        output = self.layers[call.index](hidden, *call.arguments, **call.keywords)
+        output = output[0] if isinstance(output, tuple) else output
+        if number == 1 and self.layout.first_convolution:
+            convolution = self.backbone.get_submodule(self.layout.first_convolution)
+            output = convolution(prepared.embedded, output, prepared.mask)
+        return output
+
+    def readable(self, hidden: Tensor) -> Tensor:
+        """The states as an exit should read them: through the final norm where there is one."""
+        if self.layout.final_norm is None:
+            return hidden
+        return self.backbone.get_submodule(self.layout.final_norm)(hidden)
+
+
+@torch.no_grad()
+def check_same_as_backbone(backbone: nn.Module, layout: Layout) -> Encoder:
+    """Takes the layers out and proves, on a padded toy batch, that the loop gives the same states."""
+    device = next(backbone.parameters()).device
+    if device.type == "meta":
+        return Encoder(backbone, layout)
+    was_training = backbone.training
+    backbone.eval()
+    ids = torch.tensor([[5, 6, 7, 8], [7, 6, 5, 5], [6, 5, 5, 5]], device=device)
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0]], device=device)
+    expected = backbone(input_ids=ids, attention_mask=mask)[0]
+    encoder = Encoder(backbone, layout)
+    prepared = encoder.prepare(ids, mask)
+    hidden = prepared.embedded
+    for number in range(1, encoder.depth + 1):
+        hidden = encoder.layer(prepared, number, hidden)
+    seen = mask.bool()
+    if not torch.allclose(encoder.readable(hidden)[seen], expected[seen], atol=1e-4, rtol=1e-3):
+        raise De3Error(
+            f"{type(backbone).__name__} does more than run its layers one after another, "
+            "so its states in the middle cannot be trusted; this family is not supported."
+        )
+    return encoder.train(was_training)

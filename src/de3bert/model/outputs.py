@@ -1,0 +1,29 @@
+"""What a forward pass over all exits gives. Every field is batch first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+from transformers.utils import ModelOutput
+
+__all__ = ["EarlyExitOutput"]
+
+
+@dataclass
+class EarlyExitOutput(ModelOutput):
+    """Output of `EarlyExitForSequenceClassification`.
+
+    Args:
+        loss: the method's whole objective, when labels were given.
+        logits: (rows, classes), the final head's.
+        exit_logits: (rows, exits, classes), the last exit being the final head.
+        distances: (rows, exits - 1, classes), cosine distances to the class prototypes.
+        projected: (rows, exits - 1, hidden), the prototypical networks' outputs.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    exit_logits: Tensor | None = None
+    distances: Tensor | None = None
+    projected: Tensor | None = None

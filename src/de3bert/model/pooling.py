@@ -1,0 +1,74 @@
+"""One vector per text and exit. The classifier and the prototypical network read the same one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from de3bert.registry import Registry
+
+__all__ = ["POOLINGS", "Pooling"]
+
+
+class Pooling(nn.Module):
+    """Base of all poolings: `(rows, tokens, hidden)` and mask `(rows, tokens)` to `(rows, hidden)`."""
+
+    def __init__(self, hidden_size: int, exits: int) -> None:
+        super().__init__()
+
+    def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
+        raise NotImplementedError  # pragma: no cover - the four below are all there is
+
+    def start_from(self, pooler: nn.Linear) -> None:
+        """Takes over the backbone's trained pooler, where this pooling has one."""
+
+
+POOLINGS: Registry[type[Pooling]] = Registry("pooling")
+
+
+@POOLINGS.register("cls")
+class FirstToken(Pooling):
+    """The first token's state."""
+
+    def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
+        return hidden[:, 0]
+
+
+@POOLINGS.register("mean")
+class Mean(Pooling):
+    """The mean over the text's tokens. Fits encoders that were trained as sentence embedders."""
+
+    def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
+        weights = mask.to(hidden.dtype).unsqueeze(-1)  # (rows, tokens, 1)
+        return (hidden * weights).sum(1) / weights.sum(1).clamp_min(1.0)
+
+
+@POOLINGS.register("shared_pooler")
+class SharedPooler(Pooling):
+    """tanh(W h_0 + b) with one pooler, the encoder's own, for every exit (the paper's choice)."""
+
+    def __init__(self, hidden_size: int, exits: int) -> None:
+        super().__init__(hidden_size, exits)
+        self.dense = nn.Linear(hidden_size, hidden_size)
+
+    def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
+        return torch.tanh(self.dense(hidden[:, 0]))
+
+    def start_from(self, pooler: nn.Linear) -> None:
+        self.dense.load_state_dict(pooler.state_dict())
+
+
+@POOLINGS.register("own_pooler")
+class OwnPooler(Pooling):
+    """tanh(W_m h_0 + b_m), a pooler per exit that starts as a copy of the encoder's own."""
+
+    def __init__(self, hidden_size: int, exits: int) -> None:
+        super().__init__(hidden_size, exits)
+        self.dense = nn.ModuleList(nn.Linear(hidden_size, hidden_size) for _ in range(exits))
+
+    def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
+        return torch.tanh(self.dense[exit_index](hidden[:, 0]))
+
+    def start_from(self, pooler: nn.Linear) -> None:
+        for dense in self.dense:
+            dense.load_state_dict(pooler.state_dict())

@@ -1,0 +1,84 @@
+"""Texts to token rows: cut to the model's length, padded only to the longest of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from de3bert.errors import De3Error
+
+__all__ = ["Encoded", "TextEncoder", "load_tokenizer"]
+
+TextInput = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Token rows before padding.
+
+    Args:
+        rows: one dict per text: `input_ids` and whatever else the tokenizer gives.
+        truncated: how many texts were longer than the limit and were cut.
+    """
+
+    rows: list[dict[str, list[int]]]
+    truncated: int
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(row["input_ids"]) for row in self.rows]
+
+
+class TextEncoder:
+    """A tokenizer with the model's length limit. Padding is always on the right."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
+        tokenizer.padding_side = "right"
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+
+    def __call__(self, inputs: Sequence[TextInput]) -> Encoded:
+        if not inputs:
+            return Encoded([], 0)
+        pairs = isinstance(inputs[0], tuple)
+        first = [text[0] if pairs else text for text in inputs]
+        second = [text[1] for text in inputs] if pairs else None
+        batch = self.tokenizer(
+            first, second, truncation=True, max_length=self.max_length, padding=False
+        )
+        cut = sum(bool(one.overflowing) for one in batch.encodings or ())
+        names = list(batch.keys())
+        rows = [{n: batch[n][i] for n in names} for i in range(len(inputs))]
+        return Encoded(rows, cut)
+
+    def pad(self, rows: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
+        """Tensors (rows, tokens), padded to the longest row given."""
+        longest = max(len(row["input_ids"]) for row in rows)
+        filler = {
+            "input_ids": self.tokenizer.pad_token_id or 0,
+            "token_type_ids": self.tokenizer.pad_token_type_id,
+        }
+        return {
+            name: torch.tensor(
+                [row[name] + [filler.get(name, 0)] * (longest - len(row[name])) for row in rows]
+            )
+            for name in rows[0]
+        }
+
+
+def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of a folder or hub id."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+    except Exception as error:  # the tokenizers library raises bare Exceptions
+        raise De3Error(f"The tokenizer of {source} could not be read: {error}") from error
+    if not tokenizer.is_fast:
+        raise De3Error(
+            f"The tokenizer of {source} has no tokenizer.json (it is a slow one); "
+            "convert it once with `AutoTokenizer.from_pretrained(..., use_fast=True).save_pretrained`."
+        )
+    return tokenizer

@@ -1,0 +1,224 @@
+"""A loaded classifier: predicts with real stopping, traces, explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from de3bert.errors import De3Error, UsageError
+from de3bert.exits import OperatingPoint, Policy, Trace, signals
+from de3bert.exits.replay import replay
+from de3bert.registry import unknown
+from de3bert.runtime.engine import Outcome, TokenRow, run_batch, run_sorted
+from de3bert.runtime.prediction import ExplainedLayer, Explanation, Prediction
+from de3bert.runtime.tracing import record
+
+if TYPE_CHECKING:
+    from de3bert.runtime.torch_backend import TorchBackend
+
+__all__ = ["Classifier", "TextInput"]
+
+TextInput = str | tuple[str, str]
+FULL = "full"
+
+
+class Classifier:
+    """A text classifier that stops at the layer its operating point allows.
+
+    Example:
+        >>> clf = de3bert.load("runs/demo/model")
+        >>> clf.predict(["a joy from start to finish"], point="2x")
+        [Prediction(label='positive', score=0.98, exit_layer=3, layers=6)]
+    """
+
+    def __init__(self, backend: TorchBackend, source: str) -> None:
+        self.backend = backend
+        self.source = source
+        self.config = backend.model.config
+        self.label_names: tuple[str, ...] = self.config.label_names
+        self.truncated = 0  # texts of the last call that were longer than the limit
+
+    @property
+    def depth(self) -> int:
+        return self.backend.exit_layers[-1]
+
+    @property
+    def has_prototypes(self) -> bool:
+        return self.backend.model.prototypes is not None
+
+    @property
+    def points(self) -> dict[str, OperatingPoint]:
+        """The operating points stored in the model, by name."""
+        stored = self.config.operating_points
+        return {name: OperatingPoint.from_json(document) for name, document in stored.items()}
+
+    def policy(self, point: str | None = None, policy: str | Policy | None = None) -> Policy:
+        """The policy of a point, or the one given; the model's default when neither is."""
+        if policy is not None:
+            if point is not None:
+                raise UsageError("Give a point or a policy, not both.")
+            chosen = Policy.parse(policy) if isinstance(policy, str) else policy
+        else:
+            chosen = self._point_policy(point or self.config.default_point or FULL)
+        self._check(chosen)
+        return chosen
+
+    def predict(
+        self,
+        texts: Sequence[TextInput],
+        point: str | None = None,
+        *,
+        policy: str | Policy | None = None,
+        batch_size: int = 32,
+    ) -> list[Prediction]:
+        """One prediction per text (or pair of texts), in input order.
+
+        Rows that have left are dropped from the batch before the next layer; label and exit layer
+        are those of one-by-one prediction, whatever the batch size.
+        """
+        if isinstance(texts, str):
+            raise UsageError("predict takes a list of texts; for one text pass [text].")
+        if batch_size < 1:
+            raise UsageError(f"batch_size must be at least 1, got {batch_size}.")
+        chosen = self.policy(point, policy)
+        rows = self.encode(texts)
+        if not rows:
+            return []
+        if len(rows) <= batch_size:
+            return self._predictions(run_batch(self.backend, rows, chosen))
+        return self._predictions(run_sorted(self.backend, rows, chosen, batch_size))
+
+    def encode(self, texts: Sequence[TextInput]) -> list[TokenRow]:
+        """Token rows; counts in `truncated` the texts that were cut to the model's limit."""
+        bad = next((i for i, text in enumerate(texts) if not _is_text(text)), None)
+        if bad is not None:
+            raise UsageError(
+                f"Text {bad + 1} of {len(texts)} is not a text or a pair of texts with something "
+                f"in it: {texts[bad]!r}."
+            )
+        encoded = self.backend.encoder(texts)
+        self.truncated = encoded.truncated
+        return encoded.rows
+
+    def trace(
+        self,
+        texts: Sequence[TextInput],
+        labels: np.ndarray | None = None,
+        *,
+        batch_size: int = 32,
+        info: dict[str, Any] | None = None,
+        progress: str | None = None,
+    ) -> Trace:
+        """One full-depth pass that records every exit: the material of curves and calibration."""
+        self._check_prototypes()
+        rows = self.encode(texts)
+        with_distances = self.has_prototypes and len(self.backend.exit_layers) > 1
+        logits, distances = record(
+            self.backend, rows, batch_size, distances=with_distances, progress=progress
+        )
+        return Trace(
+            logits=logits,
+            distances=distances,
+            labels=labels,
+            tokens=np.array([len(row["input_ids"]) for row in rows], dtype=np.int32),
+            exit_layers=self.backend.exit_layers,
+            label_names=self.label_names,
+            info={"model": self.source, "method": self.config.method, **(info or {})},
+        )
+
+    def explain(
+        self, text: TextInput, point: str | None = None, *, policy: str | Policy | None = None
+    ) -> Explanation:
+        """Layer by layer, what each exit said of a text and where the policy let it go."""
+        chosen = self.policy(point, policy)
+        trace = self.trace([text])
+        left = int(replay(trace, chosen).exit_layers[0])
+        weight = _lambda_of(chosen, self.config)
+        layers = _explained_layers(trace, left, weight)
+        own = next(row for row in layers if row.leaves)
+        prediction = Prediction(own.label, own.score, left, self.depth)
+        shown = text if isinstance(text, str) else " | ".join(text)
+        return Explanation(shown, str(chosen), prediction, layers)
+
+    def _predictions(self, outcome: Outcome) -> list[Prediction]:
+        classes = outcome.logits.argmax(-1)
+        scores = signals.max_probability(outcome.logits)
+        return [
+            Prediction(self.label_names[label], float(score), int(layer), self.depth)
+            for label, score, layer in zip(classes, scores, outcome.exit_layers, strict=True)
+        ]
+
+    def _point_policy(self, point: str) -> Policy:
+        points = self.points
+        if point in points:
+            return points[point].policy
+        if point == FULL:
+            return Policy.parse(FULL)
+        raise UsageError(
+            unknown("operating point", point, [FULL, *points])
+            + f"\nMake one with: de3 calibrate {self.source} --data FILE --target layers=2.0 "
+            f"--name {point}"
+        )
+
+    def _check(self, policy: Policy) -> None:
+        policy.start(0, self.backend.exit_layers[:-1], self.depth)
+        if policy.needs_distances:
+            if not self.has_prototypes:
+                raise UsageError(
+                    f"The policy `{policy}` reads distances to prototypes, but this model has none "
+                    f"(method {self.config.method}). Use an entropy policy such as `entropy < 0.2`."
+                )
+            self._check_prototypes()
+
+    def _check_prototypes(self) -> None:
+        bank = self.backend.model.prototypes
+        if bank is None or bool(bank.initialised.all()):
+            return
+        missing = [
+            n for n, seen in zip(self.label_names, bank.initialised, strict=True) if not seen
+        ]
+        raise De3Error(
+            f"The prototypes of these classes were never set: {', '.join(missing)}. "
+            "The model has not been trained on rows of those classes; train it, or use an entropy "
+            "policy such as `entropy < 0.2`."
+        )
+
+
+def _is_text(value: object) -> bool:
+    if isinstance(value, tuple):
+        return len(value) == 2 and all(isinstance(part, str) and part.strip() for part in value)
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _lambda_of(policy: Policy, config: Any) -> float:
+    stored = float(config.method_options.get("lambda", 1.0))
+    return dict(policy.signal.params).get("lambda", stored) if policy.signal else stored
+
+
+def _explained_layers(trace: Trace, left: int, weight: float) -> tuple[ExplainedLayer, ...]:
+    rows = []
+    for index, layer in enumerate(trace.exit_layers):
+        logits = trace.logits[0, index]
+        entropy = float(signals.entropy(logits))
+        near = far = ratio = fused = None
+        if trace.distances is not None and index < trace.distances.shape[1]:
+            near, far = signals.nearest_two(logits, trace.distances[0, index])
+            ratio = signals.distance_ratio(near, far)
+            fused = float(signals.edr(np.float64(entropy), ratio, weight))
+            near, far, ratio = float(near), float(far), float(ratio)
+        rows.append(
+            ExplainedLayer(
+                layer=layer,
+                label=trace.label_names[int(logits.argmax())],
+                score=float(signals.max_probability(logits)),
+                entropy=entropy,
+                distance=near,
+                runner_up_distance=far,
+                distance_ratio=ratio,
+                edr=fused,
+                leaves=layer == left,
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,75 @@
+"""What a classifier answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["ExplainedLayer", "Explanation", "Prediction"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One answer.
+
+    Attributes:
+        label: the class.
+        score: its probability at the exit taken.
+        exit_layer: the layer that answered, counted from 1.
+        layers: the depth of the model.
+    """
+
+    label: str
+    score: float
+    exit_layer: int
+    layers: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ExplainedLayer:
+    """One exit's view of a text. Distances, ratio and EDR are None without prototypes and at the end."""
+
+    layer: int
+    label: str
+    score: float
+    entropy: float
+    distance: float | None  # to the prototype of the predicted class
+    runner_up_distance: float | None
+    distance_ratio: float | None
+    edr: float | None
+    leaves: bool
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Layer by layer, why a text left where it did. Prints as a table."""
+
+    text: str
+    policy: str
+    prediction: Prediction
+    layers: tuple[ExplainedLayer, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.text}",
+            f"policy: {self.policy}",
+            "layer  label            score  entropy  distance  next  ratio    EDR",
+        ]
+        for row in self.layers:
+            mark = "  <- leaves here" if row.leaves else ""
+            lines.append(
+                f"{row.layer:5d}  {row.label:<15.15}  {row.score:.3f}  {row.entropy:7.3f}  "
+                f"{_number(row.distance, 8)}  {_number(row.runner_up_distance, 4)}  "
+                f"{_number(row.distance_ratio, 5)}  {_number(row.edr, 5)}{mark}"
+            )
+        return "\n".join(lines)
+
+
+def _number(value: float | None, width: int) -> str:
+    return "-".rjust(width) if value is None else f"{value:{width}.3f}"

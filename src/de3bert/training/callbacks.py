@@ -1,0 +1,94 @@
+"""Small hooks on the Hugging Face Trainer: progress, and stopping so that work can go on later."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+__all__ = ["LiveProgress", "SaveOnSignal"]
+
+
+class LiveProgress(TrainerCallback):
+    """A progress bar on stderr with the current loss and the last calibration score."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=Console(stderr=True),
+        )
+        self.notes: dict[str, str] = {}
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.bar.start()
+        self.task = self.bar.add_task(
+            self.label, total=state.max_steps, completed=state.global_step, note=""
+        )
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.bar.update(self.task, completed=state.global_step)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        logs = kwargs.get("logs") or {}
+        if "loss" in logs:
+            self.notes["loss"] = f"loss {float(logs['loss']):.3f}"
+        if "eval_mean_exit_accuracy" in logs:
+            self.notes["exits"] = f"exits {float(logs['eval_mean_exit_accuracy']):.3f}"
+        self.bar.update(self.task, note="  ".join(self.notes.values()))
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.bar.stop()
+
+
+class SaveOnSignal(TrainerCallback):
+    """Ctrl-C or a polite kill ends the step, writes a checkpoint and stops; a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.caught: int | None = None
+        self._old: dict[int, Any] = {}
+
+    def __enter__(self) -> SaveOnSignal:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self._old[number] = signal.signal(number, self._catch)
+            except ValueError:  # not the main thread: signals are somebody else's business
+                break
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        if self.caught is not None:
+            raise KeyboardInterrupt
+        self.caught = number
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if self.caught is not None:
+            control.should_save = True
+            control.should_training_stop = True

@@ -1,0 +1,133 @@
+"""A recipe says everything about a training. It is a TOML file, checked before anything starts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from de3bert.errors import UsageError
+from de3bert.registry import unknown
+
+__all__ = ["DataRecipe", "Recipe", "TrainRecipe", "load_recipe", "recipe_from", "recipe_text"]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataRecipe(Section):
+    """Where the rows come from. Without a calibration file, a share of train is kept back for it."""
+
+    train: str
+    config: str | None = None
+    train_split: str | None = None
+    calibration: str | None = None
+    calibration_split: str | None = None
+    calibration_share: float = Field(0.1, gt=0, lt=1)
+    test: str | None = None
+    test_split: str | None = None
+    text: str | None = None
+    text_pair: str | None = None
+    label: str | None = None
+    max_length: int = Field(128, ge=8)
+    metric: str = "accuracy"
+    limit: int | None = Field(None, ge=2)
+
+
+class TrainRecipe(Section):
+    """Optimisation: AdamW with linear decay."""
+
+    epochs: float = Field(3.0, gt=0)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(2e-5, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    warmup: float = Field(0.0, ge=0, lt=1)  # share of all steps
+    max_grad_norm: float = Field(1.0, gt=0)
+    gradient_accumulation: int = Field(1, ge=1)
+    mixed_precision: Literal["auto", "no", "bf16", "fp16"] = "auto"
+    early_stopping: int = Field(0, ge=0)  # epochs without improvement; 0: off
+    save_steps: int | None = Field(None, ge=1)  # extra checkpoints within an epoch
+    seed: int = 42
+
+
+class Recipe(Section):
+    """One training."""
+
+    backbone: str
+    method: str = "de3"
+    pooling: str | None = None
+    prototypes: Literal["linear", "identity", "none"] | None = None
+    exit_layers: list[int] | None = None
+    data: DataRecipe
+    train: TrainRecipe = TrainRecipe()
+    method_options: dict[str, float | str] = {}
+    search: dict[str, list[float | str]] = {}
+
+    def fingerprint(self) -> str:
+        """Changes with anything that changes the result; names an unfinished training."""
+        text = json.dumps(self.model_dump(exclude={"search"}), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def load_recipe(source: str | Path) -> dict[str, Any]:
+    """The settings of a recipe file, or of a recipe that ships with the package ("sst2")."""
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else _shipped(str(source))
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
+        raise UsageError(f"The recipe {source} is not valid TOML: {error}") from error
+
+
+def recipe_from(settings: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
+    """Checks settings, with `key.path=value` overrides on top (values as in TOML; bare words allowed)."""
+    merged = json.loads(json.dumps(settings))
+    for override in overrides:
+        key, separator, value = override.partition("=")
+        if not separator or not key.strip():
+            raise UsageError(f'--set takes key=value, such as train.epochs=2; got "{override}".')
+        _assign(merged, key.strip().split("."), _value(value.strip()))
+    try:
+        return Recipe.model_validate(merged)
+    except ValidationError as error:
+        lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        raise UsageError("The recipe is not valid:\n" + "\n".join(lines)) from error
+
+
+def recipe_text(recipe: Recipe) -> str:
+    """The recipe as TOML, with every default spelled out."""
+    import tomli_w
+
+    return tomli_w.dumps(recipe.model_dump(exclude_none=True))
+
+
+def _shipped(name: str) -> str:
+    folder = resources.files("de3bert") / "recipes"
+    names = [
+        item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml")
+    ]
+    if name not in names:
+        raise UsageError(unknown("recipe (and no such file)", name, names))
+    return (folder / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _assign(settings: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        settings = settings.setdefault(part, {})
+        if not isinstance(settings, dict):
+            raise UsageError(f"--set {'.'.join(path)}: {part} is a value, not a section.")
+    settings[path[-1]] = value
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,72 @@
+"""From a recipe's data section to token rows for training and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor, tensor
+from torch.utils.data import Dataset
+
+from de3bert.data.labels import LabelSet
+from de3bert.data.read import read_table
+from de3bert.data.split import split_rows
+from de3bert.data.table import Table
+from de3bert.model.tokens import Encoded, TextEncoder
+from de3bert.training.recipe import DataRecipe
+
+__all__ = ["Rows", "Splits", "collate", "read_splits"]
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The rows of a training, encoded labels beside them."""
+
+    labels: LabelSet
+    train: Table
+    train_labels: np.ndarray  # (rows,)
+    calibration: Table
+    calibration_labels: np.ndarray
+
+
+class Rows(Dataset[dict[str, object]]):
+    """Token rows with labels, as the Trainer reads them."""
+
+    def __init__(self, encoded: Encoded, labels: np.ndarray) -> None:
+        self.rows = [
+            {**row, "labels": int(label)}
+            for row, label in zip(encoded.rows, labels.tolist(), strict=True)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, object]:
+        return self.rows[index]  # type: ignore[return-value]
+
+
+def collate(encoder: TextEncoder, batch: Sequence[dict[str, object]]) -> dict[str, Tensor]:
+    """A padded batch with its labels."""
+    rows = [{k: v for k, v in row.items() if k != "labels"} for row in batch]
+    padded = encoder.pad(rows)  # type: ignore[arg-type]
+    return {**padded, "labels": tensor([row["labels"] for row in batch])}
+
+
+def read_splits(data: DataRecipe, seed: int) -> Splits:
+    """Reads train and calibration rows; without a calibration file, a share of train is kept back."""
+    columns = {"text": data.text, "text_pair": data.text_pair, "label": data.label}
+    train = read_table(
+        data.train, config=data.config, split=data.train_split, limit=data.limit, **columns
+    )
+    labels = LabelSet.from_values(train.labels, names=train.label_names)
+    encoded = labels.encode(train.labels)
+    if data.calibration is not None:
+        calibration = read_table(
+            data.calibration, config=data.config, split=data.calibration_split, **columns
+        )
+        return Splits(labels, train, encoded, calibration, labels.encode(calibration.labels))
+    share = data.calibration_share
+    parts = split_rows(encoded, {"train": 1.0 - share, "calibration": share}, seed)
+    kept, held = parts["train"], parts["calibration"]
+    return Splits(labels, train.take(kept), encoded[kept], train.take(held), encoded[held])

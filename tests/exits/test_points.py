@@ -1,0 +1,77 @@
+"""Targets and operating points: reading, printing, storing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from de3bert.errors import De3Error, UsageError
+from de3bert.exits import OperatingPoint, Policy, Target
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value", "printed"),
+    [
+        ("layers=2.0", "layers", 2.0, "layers=2.0"),
+        (" layers = 1 ", "layers", 1.0, "layers=1.0"),
+        ("drop=0.01", "drop", 0.01, "drop=0.01"),
+        ("drop=1%", "drop", 0.01, "drop=0.01"),
+        ("drop=0", "drop", 0.0, "drop=0.0"),
+        ("accuracy=0.9", "accuracy", 0.9, "accuracy=0.9"),
+        ("full", "full", 0.0, "full"),
+    ],
+)
+def test_targets(text, kind, value, printed):
+    target = Target.parse(text)
+    assert (target.kind, target.value, str(target)) == (kind, value, printed)
+    assert Target.parse(printed) == target
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "layers=0.5",
+        "layers=50%",
+        "layers=inf",
+        "drop=-0.1",
+        "drop=2",
+        "drop=nan",
+        "accuracy=0",
+        "accuracy=90",
+        "accuracy=high",
+        "speed=2",
+        "layers",
+        "",
+        "full=1",
+    ],
+)
+def test_bad_targets_show_the_accepted_forms(text):
+    with pytest.raises(UsageError, match=r"Accepted: `layers=2\.0`.*`drop=1%`.*`full`"):
+        Target.parse(text)
+
+
+def point():
+    measured = {"rows": 10, "score": 0.9, "exit_histogram": {"1": 4, "2": 6}}
+    return OperatingPoint("fast", Policy.parse("edr < 0.4"), "layers=2.0", measured)
+
+
+def test_round_trip_through_json():
+    assert OperatingPoint.from_json(json.loads(json.dumps(point().to_json()))) == point()
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (None, "JSON object"),
+        ([], "JSON object"),
+        ({}, '"name"'),
+        ({**point().to_json(), "policy": None}, '"policy"'),
+        ({**point().to_json(), "measured": 3}, '"measured"'),
+        ({**point().to_json(), "policy": "entropi < 1"}, "'fast'.*Did you mean"),
+    ],
+)
+def test_unsound_json(document, message):
+    with pytest.raises(De3Error, match=message) as caught:
+        OperatingPoint.from_json(document)
+    assert not isinstance(caught.value, UsageError)  # the file is at fault, not the request

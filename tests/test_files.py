@@ -1,0 +1,124 @@
+"""Whatever goes wrong while writing, the old result stays whole and nothing is left lying about."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from de3bert.errors import De3Error
+from de3bert.files import replace_file, replace_folder, write_json, write_text
+
+
+def names(folder):
+    return sorted(item.name for item in folder.iterdir())
+
+
+def test_a_file_is_replaced_and_folders_are_made(tmp_path):
+    target = tmp_path / "deep" / "er" / "a.json"
+    write_json(target, {"b": "é"})
+    write_json(target, {"b": [1, 2]})
+    assert json.loads(target.read_text(encoding="utf-8")) == {"b": [1, 2]}
+    assert names(target.parent) == ["a.json"]
+    assert target.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_temporary_file_keeps_the_suffix_and_stands_beside(tmp_path):
+    with replace_file(tmp_path / "curve.png") as path:
+        assert (path.suffix, path.parent) == (".png", tmp_path)
+        path.write_bytes(b"new")
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_a_crash_inside_leaves_the_old_file(tmp_path, error):
+    target = tmp_path / "a.txt"
+    write_text(target, "old")
+    with pytest.raises(error), replace_file(target) as path:  # noqa: PT012
+        path.write_text("half")
+        raise error
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_crash_inside_leaves_the_old_folder(tmp_path, error):
+    target = tmp_path / "model"
+    with replace_folder(target) as folder:
+        (folder / "config.json").write_text("old")
+    with pytest.raises(error), replace_folder(target) as folder:  # noqa: PT012
+        (folder / "config.json").write_text("half")
+        raise error
+    assert (target / "config.json").read_text() == "old"
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_folder_is_replaced_as_a_whole(tmp_path):
+    target = tmp_path / "model"
+    with replace_folder(target) as folder:
+        (folder / "stale.bin").write_text("old")
+    with replace_folder(target) as folder:
+        (folder / "config.json").write_text("new")
+        assert (target / "stale.bin").exists()
+    assert names(target) == ["config.json"]
+    assert names(tmp_path) == ["model"]
+    assert target.stat().st_mode & 0o777 == 0o755
+
+
+def test_the_old_folder_comes_back_when_the_move_fails(tmp_path, monkeypatch):
+    target = tmp_path / "model"
+    with replace_folder(target) as folder:
+        (folder / "config.json").write_text("old")
+    replace = type(target).replace
+
+    def fail_into_place(self, destination):
+        if destination == target and not self.name.endswith(".old"):
+            raise OSError(28, "No space left on device")
+        return replace(self, destination)
+
+    monkeypatch.setattr(type(target), "replace", fail_into_place)
+    with pytest.raises(De3Error, match="disk is full"), replace_folder(target) as folder:
+        (folder / "config.json").write_text("new")
+    assert (target / "config.json").read_text() == "old"
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_file_where_a_folder_is_needed(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    with pytest.raises(De3Error, match=r"a file stands where a folder is needed.*another place"):
+        write_text(tmp_path / "runs" / "a.txt", "x")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_no_permission(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(De3Error, match="no permission"):
+        write_text(tmp_path / "a.txt", "x")
+    tmp_path.chmod(0o700)
+
+
+def test_a_full_disk_for_real(tmp_path):
+    """A limit on file size makes the operating system itself refuse the write."""
+    target = tmp_path / "a.txt"
+    write_text(target, "old")
+    script = textwrap.dedent(
+        f"""
+        import resource, signal
+        from de3bert.errors import De3Error
+        from de3bert.files import write_text
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            write_text({str(target)!r}, "x" * 100_000)
+        except De3Error as error:
+            print(error)
+        """
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert f"Could not write {target}" in ran.stdout
+    assert "disk is full" in ran.stdout
+    assert "Nothing was changed" in ran.stdout
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
