@@ -6,12 +6,12 @@ __all__ = ["De3Error", "UsageError"]
 
 
 class De3Error(Exception):
-    """Something could not be done: a broken file, a full disk, a target out of reach (exit code 1)."""
+    """It could not be done: a broken file, a full disk, a target out of reach (exit code 1)."""
 
     exit_code = 1
 
 
 class UsageError(De3Error):
-    """The request itself was wrong: an unknown name, a missing column, a bad option (exit code 2)."""
+    """The request was wrong: an unknown name, a missing column, a bad option (exit code 2)."""
 
     exit_code = 2

@@ -95,7 +95,7 @@ class Policy:
         return self.rule.needs_labels
 
     def reads(self, layer: int) -> bool:
-        """Whether the rule looks at the internal exit at `layer` at all; if not, skip computing it."""
+        """Whether the rule looks at the exit at `layer` at all; if not, skip computing it."""
         return self.rule.reads(layer)
 
     def start(self, rows: int, exits: Sequence[int], final: int) -> RuleState:

@@ -1,4 +1,4 @@
-"""Methods as declarations. A method names its parts; the model, the objective and the exits supply them."""
+"""Methods as declarations: a method names its parts; model, objective and exits supply them."""
 
 from de3bert.methods import de3, full, joint_entropy
 from de3bert.methods.method import METHODS, Method, Term

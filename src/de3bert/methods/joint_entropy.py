@@ -7,7 +7,8 @@ METHODS.add(
     Method(
         name="joint-entropy",
         summary="all exits trained together; leave when the entropy is low",
-        citation="the training of PABEE (Zhou et al., 2020) with the rule of DeeBERT (Xin et al., 2020)",
+        citation="the training of PABEE (Zhou et al., 2020) with the rule of DeeBERT "
+        "(Xin et al., 2020)",
         terms=(Term("cross_entropy"),),
         prototypes="none",
         signal="entropy",

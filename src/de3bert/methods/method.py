@@ -1,4 +1,4 @@
-"""What a method is: the names of the parts it is made of, and its default settings. Data, no code."""
+"""What a method is: the names of its parts and its default settings. Data, no code."""
 
 from __future__ import annotations
 

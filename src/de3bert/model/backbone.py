@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
-from transformers import AutoModel
-from transformers.utils import cached_file
+from transformers import AutoModel, PreTrainedModel
+from transformers.utils.hub import cached_file
 
 from de3bert.errors import De3Error, UsageError
 
@@ -31,7 +31,7 @@ EMBEDDERS = (
 class Backbone:
     """An encoder with the facts that choose its exits."""
 
-    module: nn.Module
+    module: PreTrainedModel
     name: str
     pooler: nn.Linear | None  # the pretrained pooler, None when absent or not trained
     default_pooling: str
@@ -40,7 +40,12 @@ class Backbone:
 def load_backbone(source: str | Path | nn.Module) -> Backbone:
     """An encoder from a hub id, a folder or a module (whose layers are taken over, not copied)."""
     if isinstance(source, nn.Module):
-        module: nn.Module = getattr(source, "base_model", source)
+        module = cast(PreTrainedModel, getattr(source, "base_model", source))
+        if not hasattr(module, "config"):
+            raise UsageError(
+                f"A {type(source).__name__} cannot be a backbone: it has no `config`. "
+                "Pass a transformers encoder, a folder or a hub id."
+            )
         name = str(getattr(module.config, "name_or_path", "") or type(module).__name__)
         pooler = _pooler(module)
     else:
@@ -52,7 +57,7 @@ def load_backbone(source: str | Path | nn.Module) -> Backbone:
     return Backbone(module, name, pooler, "mean" if mean else "shared_pooler")
 
 
-def _from_pretrained(name: str) -> tuple[nn.Module, dict[str, Any]]:
+def _from_pretrained(name: str) -> tuple[PreTrainedModel, dict[str, Any]]:
     try:
         module, info = AutoModel.from_pretrained(
             name, dtype=torch.float32, output_loading_info=True
@@ -76,7 +81,9 @@ def _pooler(module: nn.Module) -> nn.Linear | None:
 
 
 def _is_embedder(source: str | Path | nn.Module, name: str) -> bool:
-    lowered = name.lower().replace("_", "-")
+    # Of a folder only its own name counts, not where it lies.
+    shown = Path(name).name if Path(name).is_dir() else name
+    lowered = shown.lower().replace("_", "-")
     if any(mark in lowered for mark in EMBEDDERS):
         return True
     if isinstance(source, nn.Module):

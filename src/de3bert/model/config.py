@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from transformers import AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
 from de3bert.errors import UsageError
 
-__all__ = ["EarlyExitConfig"]
+__all__ = ["EarlyExitConfig", "PrototypeKind"]
+
+PrototypeKind = Literal["linear", "identity", "none"]
 
 
 class EarlyExitConfig(PreTrainedConfig):
@@ -37,7 +39,7 @@ class EarlyExitConfig(PreTrainedConfig):
     method: str = "de3"
     method_options: dict[str, Any] | None = None
     pooling: str = "mean"
-    prototypes: Literal["linear", "identity", "none"] = "linear"
+    prototypes: PrototypeKind = "linear"
     exit_layers: list[int] | None = None
     max_length: int = 128
     operating_points: dict[str, Any] | None = None
@@ -54,21 +56,32 @@ class EarlyExitConfig(PreTrainedConfig):
         self.exit_layers = _checked_layers(self.exit_layers, self.depth)
 
     @property
+    def encoder_config(self) -> PreTrainedConfig:
+        """The backbone's config, as an object."""
+        assert isinstance(self.backbone_config, PreTrainedConfig)  # see __post_init__
+        return self.backbone_config
+
+    @property
     def depth(self) -> int:
         """The number of layers of the backbone, M."""
-        return int(self.backbone_config.num_hidden_layers)  # type: ignore[union-attr]
+        return int(self.encoder_config.num_hidden_layers)
 
     @property
     def hidden_size(self) -> int:
-        return int(self.backbone_config.hidden_size)  # type: ignore[union-attr]
+        return int(self.encoder_config.hidden_size)
 
     @property
     def vocab_size(self) -> int:
-        return int(self.backbone_config.vocab_size)  # type: ignore[union-attr]
+        return int(self.encoder_config.vocab_size)
+
+    @vocab_size.setter
+    def vocab_size(self, value: int) -> None:  # resize_token_embeddings writes it
+        self.encoder_config.vocab_size = value
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        return tuple(str(self.id2label[index]) for index in range(self.num_labels))
+        names = cast("dict[int, str]", self.id2label)
+        return tuple(str(names[index]) for index in range(len(names)))
 
 
 def _checked_layers(layers: list[int] | None, depth: int) -> list[int]:

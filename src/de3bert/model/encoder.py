@@ -2,23 +2,24 @@
 
 The backbone's own `forward` knows how to embed, how to build masks, rotary tables and position
 biases. It is run once with its layers taken out: in their place stand recorders that note the
-arguments each layer would have got. What is left is a loop that can stop anywhere, the same one for
-training, tracing and inference. When rows leave a batch, the backbone is simply asked again with the
-rows that stay, so no code here has to know the shape of a mask.
+arguments each layer would have got. What is left is a loop that can stop anywhere, the same one
+for training, tracing and inference. When rows leave a batch, the backbone is simply asked again
+with the rows that stay, so no code here has to know the shape of a mask.
 """
 
 from __future__ import annotations
 
 import inspect
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from de3bert.errors import De3Error
-from de3bert.model.layout import Layout
+from de3bert.model.layout import ONE_WAY, Layout, refuse
 
 __all__ = ["Encoder", "Prepared", "check_same_as_backbone"]
 
@@ -59,6 +60,8 @@ class Recorder(nn.Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
+            if "layer" not in self.__dict__:  # while being unpickled
+                raise
             return getattr(self.__dict__["layer"], name)
 
     def forward(self, hidden: Tensor, *arguments: Any, **keywords: Any) -> Any:
@@ -69,15 +72,16 @@ class Recorder(nn.Module):
 class Encoder(nn.Module):
     """A backbone whose layers are called one by one, counted from 1."""
 
-    def __init__(self, backbone: nn.Module, layout: Layout) -> None:
+    def __init__(self, backbone: PreTrainedModel, layout: Layout) -> None:
         super().__init__()
-        self.layers: nn.ModuleList = backbone.get_submodule(layout.stack)  # type: ignore[assignment]
+        self.layers = cast(nn.ModuleList, backbone.get_submodule(layout.stack))
         recorders = nn.ModuleList(
             Recorder(layer, index, layout.tuple_output) for index, layer in enumerate(self.layers)
         )
         backbone.set_submodule(layout.stack, recorders)
         if hasattr(backbone, "pooler"):
-            backbone.pooler = None  # pooling is a part of its own; an unused one breaks DDP
+            # Pooling is a part of its own, and an unused pooler breaks DDP.
+            backbone.pooler = None  # type: ignore[assignment]
         self.backbone = backbone
         self.layout = layout
         self.depth = int(backbone.config.num_hidden_layers)
@@ -118,8 +122,8 @@ class Encoder(nn.Module):
 
 
 @torch.no_grad()
-def check_same_as_backbone(backbone: nn.Module, layout: Layout) -> Encoder:
-    """Takes the layers out and proves, on a padded toy batch, that the loop gives the same states."""
+def check_same_as_backbone(backbone: PreTrainedModel, layout: Layout) -> Encoder:
+    """Takes the layers out and proves, on a padded toy batch, that the loop changes nothing."""
     device = next(backbone.parameters()).device
     if device.type == "meta":
         return Encoder(backbone, layout)
@@ -127,16 +131,46 @@ def check_same_as_backbone(backbone: nn.Module, layout: Layout) -> Encoder:
     backbone.eval()
     ids = torch.tensor([[5, 6, 7, 8], [7, 6, 5, 5], [6, 5, 5, 5]], device=device)
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0]], device=device)
-    expected = backbone(input_ids=ids, attention_mask=mask)[0]
+    expected, layout = _reference(backbone, layout, ids, mask)
     encoder = Encoder(backbone, layout)
-    prepared = encoder.prepare(ids, mask)
-    hidden = prepared.embedded
-    for number in range(1, encoder.depth + 1):
-        hidden = encoder.layer(prepared, number, hidden)
-    seen = mask.bool()
-    if not torch.allclose(encoder.readable(hidden)[seen], expected[seen], atol=1e-4, rtol=1e-3):
+    try:
+        same = _agrees(encoder, ids, mask, expected)
+    except Exception as error:  # whatever a forward raises when its layers are gone
+        raise De3Error(
+            f"{type(backbone).__name__} does not run without its layers ({error}); "
+            "this family is not supported."
+        ) from error
+    if not same:
         raise De3Error(
             f"{type(backbone).__name__} does more than run its layers one after another, "
             "so its states in the middle cannot be trusted; this family is not supported."
         )
     return encoder.train(was_training)
+
+
+def _reference(
+    backbone: PreTrainedModel, layout: Layout, ids: Tensor, mask: Tensor
+) -> tuple[Tensor, Layout]:
+    """The backbone's own last states, and the layout with what its layers really return."""
+    returned: list[Any] = []
+    layer = next(backbone.get_submodule(layout.stack).children())
+    watch = layer.register_forward_hook(lambda _module, _inputs, output: returned.append(output))
+    try:
+        expected: Tensor = backbone(input_ids=ids, attention_mask=mask)[0]
+    finally:
+        watch.remove()
+    changed = ids.clone()
+    changed[:, 1] += 4
+    other: Tensor = backbone(input_ids=changed, attention_mask=mask)[0]
+    if torch.equal(expected[:, 0], other[:, 0]):
+        refuse(backbone, f"its first token does not see the second, {ONE_WAY}")
+    return expected, replace(layout, tuple_output=isinstance(returned[0], tuple))
+
+
+def _agrees(encoder: Encoder, ids: Tensor, mask: Tensor, expected: Tensor) -> bool:
+    prepared = encoder.prepare(ids, mask)
+    hidden = prepared.embedded
+    for number in range(1, encoder.depth + 1):
+        hidden = encoder.layer(prepared, number, hidden)
+    seen = mask.bool()
+    return torch.allclose(encoder.readable(hidden)[seen], expected[seen], atol=1e-4, rtol=1e-3)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NoReturn
 
 from torch import nn
+from transformers import PreTrainedModel
 
 from de3bert.errors import UsageError
 
-__all__ = ["Layout", "find_layout"]
+__all__ = ["ONE_WAY", "Layout", "find_layout", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class Layout:
     Args:
         stack: path of the `ModuleList` with the layers.
         tuple_output: layers return a tuple instead of a tensor.
-        final_norm: path of the norm after the last layer (pre-norm families); exits read through it,
-            so that every head sees states of the same scale.
+        final_norm: path of the norm after the last layer (pre-norm families); exits read through
+            it, so that every head sees states of the same scale.
         first_convolution: path of a convolution that belongs to layer 1 (DeBERTa).
     """
 
@@ -46,7 +47,11 @@ FAMILIES = {
     "xlm-roberta": Layout("encoder.layer"),
 }
 
-SHORTENS = "it shortens or pads the sequence between layers, so a state in the middle is no reading of the text"
+SHORTENS = (
+    "it shortens or pads the sequence between layers, "
+    "so a state in the middle is no reading of the text"
+)
+ONE_WAY = "as in a causal decoder; early exits need an encoder that reads both ways"
 REFUSED = {
     "big_bird": SHORTENS,
     "canine": SHORTENS,
@@ -58,33 +63,42 @@ REFUSED = {
 }
 
 
-def find_layout(backbone: nn.Module) -> Layout:
-    """The layout of a known family, or one found by looking; a family that cannot work is refused."""
-    config = backbone.config
-    family = str(getattr(config, "model_type", type(backbone).__name__))
-    _refuse(family, config)
+def find_layout(backbone: PreTrainedModel) -> Layout:
+    """The layout of a known family, or one found by looking; unsuitable families are refused."""
+    family = _family(backbone)
+    _refuse_unsuitable(backbone)
     layout = FAMILIES.get(family) or _look(backbone, family)
     if layout.first_convolution and getattr(backbone.encoder, "conv", None) is None:
-        layout = Layout(layout.stack, layout.tuple_output, layout.final_norm)
+        layout = replace(layout, first_convolution=None)
     return layout
 
 
-def _refuse(family: str, config: Any) -> None:
+def refuse(backbone: PreTrainedModel, reason: str) -> NoReturn:
+    """Raises the error for a family that cannot carry exits."""
+    raise UsageError(
+        f'The family "{_family(backbone)}" cannot carry early exits: {reason}.\n'
+        f"Tested families: {', '.join(sorted(FAMILIES))}."
+    )
+
+
+def _family(backbone: PreTrainedModel) -> str:
+    return str(getattr(backbone.config, "model_type", "") or type(backbone).__name__)
+
+
+def _refuse_unsuitable(backbone: PreTrainedModel) -> None:
+    family, config = _family(backbone), backbone.config
     reason = REFUSED.get(family)
     if getattr(config, "is_encoder_decoder", False):
         reason = "it is an encoder-decoder; early exits need an encoder alone"
     elif getattr(config, "is_decoder", False) or family.startswith(
         ("gpt", "llama", "qwen", "mistral")
     ):
-        reason = "it is a causal decoder; early exits need an encoder that reads both ways"
+        reason = f"it reads one way, {ONE_WAY}"
     if reason:
-        raise UsageError(
-            f'The family "{family}" cannot carry early exits: {reason}.\n'
-            f"Tested families: {', '.join(sorted(FAMILIES))}."
-        )
+        refuse(backbone, reason)
 
 
-def _look(backbone: nn.Module, family: str) -> Layout:
+def _look(backbone: PreTrainedModel, family: str) -> Layout:
     depth = getattr(backbone.config, "num_hidden_layers", None)
     stacks = [
         name

@@ -1,10 +1,11 @@
-"""The one model class of all methods: an encoder with a classifier, and a prototype space, per exit."""
+"""The one model class of all methods: an encoder with a classifier and prototypes per exit."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -12,15 +13,18 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers import initialization as init
 
 from de3bert.errors import UsageError
-from de3bert.methods import METHODS
+from de3bert.methods import METHODS, Method
+from de3bert.methods.method import OptionValue
 from de3bert.model.backbone import load_backbone
-from de3bert.model.config import EarlyExitConfig
+from de3bert.model.config import EarlyExitConfig, PrototypeKind
 from de3bert.model.encoder import Encoder, check_same_as_backbone
 from de3bert.model.layout import Layout, find_layout
 from de3bert.model.outputs import EarlyExitOutput
-from de3bert.model.pooling import POOLINGS
+from de3bert.model.pooling import POOLINGS, OwnPooler
 from de3bert.model.prototypes import PrototypeBank
 from de3bert.objective import ExitBatch, Objective
+from de3bert.objective.distance import DAR_FORMS
+from de3bert.registry import unknown
 
 __all__ = ["EarlyExitForSequenceClassification"]
 
@@ -43,7 +47,8 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
     base_model_prefix = "encoder"
     supports_gradient_checkpointing = True
     accepts_loss_kwargs = False  # the loss is a mean: the Trainer must divide when it accumulates
-    _keep_in_fp32_modules = ["prototypes"]  # noqa: RUF012
+    # Strict: the plain list protects from fp16 only, and bf16 is too coarse for a moving mean.
+    _keep_in_fp32_modules_strict = ["prototypes"]  # noqa: RUF012
     _supports_sdpa = True
     _supports_flash_attn = True
 
@@ -54,19 +59,19 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             layout = Layout(**config.layout) if config.layout else find_layout(backbone)
             encoder = Encoder(backbone, layout)
         self.encoder = encoder
-        exits, hidden = len(config.exit_layers), config.hidden_size
+        layers, options = config.exit_layers or [], config.method_options or {}
+        exits, hidden, classes = len(layers), config.hidden_size, len(config.label_names)
         self.pooling = POOLINGS[config.pooling](hidden, exits)
         self.dropout = nn.Dropout(_dropout(config.backbone_config))
-        self.classifiers = nn.ModuleList(nn.Linear(hidden, config.num_labels) for _ in range(exits))
+        self.classifiers = nn.ModuleList(nn.Linear(hidden, classes) for _ in range(exits))
         self.projectors: nn.ModuleList | None = None
         self.prototypes: PrototypeBank | None = None
         if config.prototypes == "linear":
             self.projectors = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(exits - 1))
         if config.prototypes != "none":
-            gamma = float(config.method_options.get("gamma", 0.5))
-            self.prototypes = PrototypeBank(exits - 1, config.num_labels, hidden, gamma)
-        terms = METHODS[config.method].terms
-        self.objective = Objective(terms, config.method_options, config.exit_layers)
+            gamma = float(options.get("gamma", 0.5))
+            self.prototypes = PrototypeBank(exits - 1, classes, hidden, gamma)
+        self.objective = Objective(METHODS[config.method].terms, options, layers)
         self.post_init()
 
     @classmethod
@@ -92,9 +97,17 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             pooling: None takes what fits the backbone.
             prototypes: `linear`, `identity` or `none`; None takes the method's.
             exit_layers: layers with an exit, counted from 1; None puts one after every layer.
+
+        Returns:
+            The model in evaluation mode, as `from_pretrained` gives it.
         """
+        # All names are checked before the backbone is fetched or taken apart.
         names = _label_names(labels, num_labels)
         declared = METHODS[method]
+        resolved = _checked_options(declared, options)
+        kind = _checked_prototypes(prototypes or declared.prototypes)
+        if pooling is not None:
+            POOLINGS[pooling]
         loaded = load_backbone(backbone)
         encoder = check_same_as_backbone(loaded.module, find_layout(loaded.module))
         if not declared.internal_exits:
@@ -104,20 +117,20 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             backbone_config=copy.deepcopy(loaded.module.config),
             layout=encoder.layout.to_json(),
             method=method,
-            method_options=declared.resolve(options),
+            method_options=resolved,
             pooling=pooling or declared.pooling or loaded.default_pooling,
-            prototypes=prototypes or declared.prototypes,
+            prototypes=kind,
             exit_layers=exit_layers,
             max_length=_fitting_length(max_length, loaded.module.config),
             id2label=dict(enumerate(names)),
             label2id={name: index for index, name in enumerate(names)},
         )
         for part in (*encoder.modules(), *encoder.parameters(), *encoder.buffers()):
-            part._is_hf_initialized = True  # type: ignore[union-attr] # post_init keeps its hands off
+            part._is_hf_initialized = True  # type: ignore[attr-defined]  # post_init lets it be
         model = cls(config, encoder)
         if loaded.pooler is not None:
             model.pooling.start_from(loaded.pooler)
-        return model
+        return model.eval()
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -147,14 +160,15 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
                 logits.append(self.classify(pooled, number))
                 if self.prototypes is not None and number < self.encoder.depth:
                     projected.append(self.project(pooled, number))
-        output = EarlyExitOutput(logits=logits[-1], exit_logits=torch.stack(logits, 1))
-        if projected:
+        exit_logits = torch.stack(logits, 1)
+        output = EarlyExitOutput(logits=logits[-1], exit_logits=exit_logits)
+        if self.prototypes is not None and projected:
             output.projected = torch.stack(projected, 1)
             if self.training and labels is not None:
-                self.prototypes.update(output.projected, labels)  # type: ignore[union-attr]
-            output.distances = self.prototypes(output.projected)  # type: ignore[misc]
+                self.prototypes.update(output.projected, labels)
+            output.distances = self.prototypes(output.projected)
         if labels is not None:
-            batch = ExitBatch(output.exit_logits, labels, output.distances, self.objective.options)
+            batch = ExitBatch(exit_logits, labels, output.distances, self.objective.options)
             output.loss = self.objective(batch)
         return output if return_dict is not False else output.to_tuple()
 
@@ -175,7 +189,9 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
     def distances(self, pooled: Tensor, layer: int) -> Tensor:
         """Cosine distances to the prototypes of the exit at `layer`, (rows, classes)."""
         projected = self.project(pooled, layer).unsqueeze(1)
-        return self.prototypes(projected, self.exit_index(layer)).squeeze(1)  # type: ignore[misc]
+        if self.prototypes is None:
+            raise UsageError('This model has no distances: it was built with prototypes="none".')
+        return self.prototypes(projected, self.exit_index(layer)).squeeze(1)
 
     def exit_index(self, layer: int) -> int:
         return self.config.exit_layers.index(layer)
@@ -190,7 +206,7 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         """Parameters that the internal exits add to the backbone with its final head."""
         parts = {"classifiers": self.classifiers[:-1], "prototypical networks": self.projectors}
         counts = {k: sum(p.numel() for p in v.parameters()) for k, v in parts.items() if v}
-        if self.config.pooling == "own_pooler":
+        if isinstance(self.pooling, OwnPooler):
             poolers = self.pooling.dense[:-1]
             counts["poolers"] = sum(p.numel() for p in poolers.parameters())
         return counts
@@ -207,8 +223,32 @@ def _label_names(labels: Any, num_labels: int | None) -> list[str]:
     return names
 
 
+def _checked_options(method: Method, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    resolved = method.resolve(options)
+    if "dar" in resolved:
+        DAR_FORMS[str(resolved["dar"])]
+    return resolved
+
+
+def _checked_prototypes(kind: str) -> PrototypeKind:
+    if kind not in get_args(PrototypeKind):
+        raise UsageError(unknown("kind of prototypes", kind, get_args(PrototypeKind)))
+    return cast(PrototypeKind, kind)
+
+
+# Where families keep the dropout of their own classification head, before the general one.
+DROPOUTS = (
+    "classifier_dropout",
+    "classifier_dropout_prob",
+    "seq_classif_dropout",
+    "cls_dropout",
+    "hidden_dropout_prob",
+    "dropout",
+)
+
+
 def _dropout(backbone_config: Any) -> float:
-    for name in ("classifier_dropout", "seq_classif_dropout", "hidden_dropout_prob", "dropout"):
+    for name in DROPOUTS:
         value = getattr(backbone_config, name, None)
         if value is not None:
             return float(value)

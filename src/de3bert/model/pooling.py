@@ -11,7 +11,7 @@ __all__ = ["POOLINGS", "Pooling"]
 
 
 class Pooling(nn.Module):
-    """Base of all poolings: `(rows, tokens, hidden)` and mask `(rows, tokens)` to `(rows, hidden)`."""
+    """Base of all poolings: (rows, tokens, hidden) and mask (rows, tokens) to (rows, hidden)."""
 
     def __init__(self, hidden_size: int, exits: int) -> None:
         super().__init__()

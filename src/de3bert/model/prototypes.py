@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -23,7 +25,8 @@ def cosine_distance(vectors: Tensor, prototypes: Tensor) -> Tensor:
     """
     vectors = nn.functional.normalize(vectors.float(), dim=-1, eps=TINY)
     prototypes = nn.functional.normalize(prototypes.float(), dim=-1, eps=TINY)
-    return (1.0 - torch.einsum("red,ekd->rek", vectors, prototypes)).clamp_min(0.0)
+    with _full_precision(vectors):
+        return (1.0 - torch.einsum("red,ekd->rek", vectors, prototypes)).clamp_min(0.0)
 
 
 class PrototypeBank(nn.Module):
@@ -37,6 +40,10 @@ class PrototypeBank(nn.Module):
     distributed training sums and counts are reduced over all ranks, so every rank holds the same
     prototypes.
     """
+
+    vectors: Tensor  # (exits, classes, hidden), always fp32
+    initialised: Tensor  # (classes,)
+    counts: Tensor  # (classes,), rows seen
 
     def __init__(self, exits: int, classes: int, hidden_size: int, gamma: float) -> None:
         super().__init__()
@@ -55,7 +62,8 @@ class PrototypeBank(nn.Module):
             labels: (rows,).
         """
         belongs = nn.functional.one_hot(labels, self.counts.shape[0]).float()  # (rows, classes)
-        sums = torch.einsum("rk,red->ekd", belongs, projected.detach().float())
+        with _full_precision(projected):
+            sums = torch.einsum("rk,red->ekd", belongs, projected.detach().float())
         counts = belongs.sum(0)
         if dist.is_available() and dist.is_initialized():
             dist.all_reduce(sums)
@@ -82,9 +90,22 @@ class PrototypeBank(nn.Module):
     def separation(self) -> Tensor:
         """The smallest distance between two prototypes of each exit, (exits,).
 
-        The centre loss attracts and never repels: a value that falls towards 0 shows classes merging.
+        The centre loss attracts and never repels: a value falling towards 0 shows classes merging.
         """
         between = cosine_distance(self.vectors.transpose(0, 1), self.vectors)  # (K, exits, K)
         classes = between.shape[0]
         same = torch.eye(classes, dtype=torch.bool, device=between.device)[:, None, :]
         return between.masked_fill(same, float("inf")).amin(dim=(0, 2))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PrototypeBank:
+        """Moves with the model, but stays fp32 under `half()` or `to(torch.bfloat16)`."""
+        vectors = self.vectors
+        super()._apply(fn, recurse)
+        if self.vectors.dtype != vectors.dtype:
+            self.vectors = vectors.to(self.vectors.device)
+        return self
+
+
+def _full_precision(like: Tensor) -> torch.autocast:
+    """Autocast would run the products in half precision, too coarse for distances near 0."""
+    return torch.autocast(like.device.type, enabled=False)

@@ -79,6 +79,6 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     if not tokenizer.is_fast:
         raise De3Error(
             f"The tokenizer of {source} has no tokenizer.json (it is a slow one); "
-            "convert it once with `AutoTokenizer.from_pretrained(..., use_fast=True).save_pretrained`."
+            "convert it once with `AutoTokenizer.from_pretrained(..., use_fast=True)` and save it."
         )
     return tokenizer

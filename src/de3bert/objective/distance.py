@@ -20,34 +20,36 @@ DAR_FORMS: Registry[Form] = Registry("form of dar")
 
 
 @DAR_FORMS.register("center")
-def center(distances: Tensor, labels: Tensor, beta: float = 1.0) -> Tensor:
+def center(distances: Tensor, labels: Tensor, beta: float) -> Tensor:
     """DAR-C = mean over rows of dist(h', cp_y), (exits,)."""
-    return _own(distances, labels).mean(0)
+    own = _own(distances, labels)
+    return _mean(own, ~own.isnan())
 
 
 @DAR_FORMS.register("alienation")
-def alienation(distances: Tensor, labels: Tensor, beta: float = 1.0) -> Tensor:
+def alienation(distances: Tensor, labels: Tensor, beta: float) -> Tensor:
     """DAR-A = mean of 0.5 (1 + (r_y - r_z) / max(r_y, r_z)), r_z the nearest other class, (exits,).
 
-    Classes without a prototype (NaN) cannot be the nearest; a row with no other class is left out.
+    Classes without a prototype (NaN) cannot be the nearest; a row with no other class, or without
+    a prototype of its own, is left out.
     """
     own = _own(distances, labels)
     is_own = torch.nn.functional.one_hot(labels, distances.shape[-1]).bool()[:, None, :]
     others = distances.masked_fill(is_own | distances.isnan(), float("inf"))
     nearest = others.amin(-1)  # (rows, exits)
-    known = nearest.isfinite()
-    ratio = distance_ratio(own, torch.where(known, nearest, torch.ones_like(nearest)))
-    return (ratio * known).sum(0) / known.sum(0).clamp_min(1)
+    known = nearest.isfinite() & ~own.isnan()
+    one = torch.ones_like(own)
+    return _mean(distance_ratio(own.where(known, one), nearest.where(known, one)), known)
 
 
 @DAR_FORMS.register("combined")
-def combined(distances: Tensor, labels: Tensor, beta: float = 1.0) -> Tensor:
+def combined(distances: Tensor, labels: Tensor, beta: float) -> Tensor:
     """DAR-CB = DAR-C + beta DAR-A, (exits,)."""
-    return center(distances, labels) + beta * alienation(distances, labels)
+    return center(distances, labels, beta) + beta * alienation(distances, labels, beta)
 
 
 @DAR_FORMS.register("none")
-def none(distances: Tensor, labels: Tensor, beta: float = 1.0) -> Tensor:
+def none(distances: Tensor, labels: Tensor, beta: float) -> Tensor:
     """No regulariser; the prototypes are still tracked (the paper's "w/o DAR")."""
     return distances.new_zeros(distances.shape[1])
 
@@ -68,3 +70,8 @@ def _own(distances: Tensor, labels: Tensor) -> Tensor:
     """The distance of every row to its own class, (rows, exits)."""
     index = labels[:, None, None].expand(-1, distances.shape[1], 1)
     return distances.gather(-1, index).squeeze(-1)
+
+
+def _mean(values: Tensor, known: Tensor) -> Tensor:
+    """Mean over the known rows, (exits,); 0 where there are none."""
+    return values.where(known, torch.zeros_like(values)).sum(0) / known.sum(0).clamp_min(1)

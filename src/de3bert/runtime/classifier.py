@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +46,15 @@ class Classifier:
     @property
     def depth(self) -> int:
         return self.backend.exit_layers[-1]
+
+    @functools.cached_property
+    def weights_sha256(self) -> str | None:
+        """Names the weights; None for a model that is not a local folder."""
+        path = Path(self.source) / "model.safetensors"
+        if not path.exists():
+            return None
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     @property
     def has_prototypes(self) -> bool:

@@ -1,7 +1,7 @@
 """The engine: runs a batch from exit to exit, and drops the rows that have left.
 
-It knows nothing of tensors: a back end runs the layers and hands over each exit's outputs as arrays;
-the policy, the same object as in replay, decides.
+It knows nothing of tensors: a back end runs the layers and hands over each exit's outputs as
+arrays; the policy, the same object as in replay, decides.
 """
 
 from __future__ import annotations

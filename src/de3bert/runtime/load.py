@@ -8,7 +8,7 @@ from pathlib import Path
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.classifier import Classifier
 
-__all__ = ["load"]
+__all__ = ["check_folder", "load"]
 
 MODEL_TYPE = "de3bert"
 
@@ -26,14 +26,14 @@ def load(source: str | Path, *, device: str | None = None) -> Classifier:
     """
     folder = Path(source)
     if folder.exists():
-        _check_folder(folder)
+        check_folder(folder)
     # Here and not above: `import de3bert` and the checks stay free of torch.
     from de3bert.runtime.torch_load import load_torch
 
     return Classifier(load_torch(str(source), device), str(source))
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise UsageError(f"{folder} is a file; a model is a folder with config.json and weights.")
     path = folder / "config.json"

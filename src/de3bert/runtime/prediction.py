@@ -30,7 +30,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class ExplainedLayer:
-    """One exit's view of a text. Distances, ratio and EDR are None without prototypes and at the end."""
+    """One exit's view of a text. What reads prototypes is None without them and at the end."""
 
     layer: int
     label: str

@@ -58,7 +58,7 @@ class LiveProgress(TrainerCallback):
 
 
 class SaveOnSignal(TrainerCallback):
-    """Ctrl-C or a polite kill ends the step, writes a checkpoint and stops; a second one stops at once."""
+    """Ctrl-C or SIGTERM ends the step, writes a checkpoint and stops; a second stops at once."""
 
     def __init__(self) -> None:
         self.caught: int | None = None

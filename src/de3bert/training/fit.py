@@ -22,6 +22,7 @@ from transformers import (
     set_seed,
 )
 
+from de3bert.card import write_card
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import replace_folder, write_json, write_text
 from de3bert.model import EarlyExitForSequenceClassification
@@ -52,6 +53,15 @@ class Trained:
     seconds: float
     steps: int
     notes: list[str]
+
+    @property
+    def score(self) -> float:
+        """Mean accuracy over exits, by which checkpoints and searches choose."""
+        return sum(self.exit_accuracy.values()) / len(self.exit_accuracy)
+
+    def to_json(self) -> dict[str, Any]:
+        accuracy = {str(layer): value for layer, value in self.exit_accuracy.items()}
+        return {**vars(self), "folder": str(self.folder), "exit_accuracy": accuracy}
 
 
 def is_finished(folder: Path) -> bool:
@@ -106,6 +116,7 @@ def fit(
         write_text(folder / "recipe.toml", recipe_text(recipe))
         record = {
             "schema": 1,
+            "backbone": Path(recipe.backbone).name,
             "seconds": seconds,
             "steps": trainer.state.global_step,
             "rows": {"train": len(train.rows), "calibration": len(calibration.rows)},
@@ -115,6 +126,7 @@ def fit(
             "log": trainer.state.log_history,
         }
         write_json(folder / "training.json", record)
+        write_card(folder, out.name)
     shutil.rmtree(scratch, ignore_errors=True)
     return Trained(out, accuracy, seconds, trainer.state.global_step, notes)
 
@@ -290,8 +302,9 @@ def _notes(
     if at_chance:
         listed = ", ".join(map(str, at_chance))
         notes.append(
-            f"the exits at layers {listed} are no better than always answering the commonest class; "
-            f'they read "{model.config.pooling}", try another pooling (mean, shared_pooler) or more epochs'
+            f"the exits at layers {listed} are no better than always answering the commonest "
+            f'class; they read "{model.config.pooling}", try another pooling (mean, shared_pooler) '
+            "or more epochs"
         )
     if model.prototypes is not None:
         nearest = model.prototypes.separation()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from de3bert.errors import UsageError
 from de3bert.registry import unknown
 
-__all__ = ["DataRecipe", "Recipe", "TrainRecipe", "load_recipe", "recipe_from", "recipe_text"]
+__all__ = [
+    "DataRecipe",
+    "Recipe",
+    "TrainRecipe",
+    "load_recipe",
+    "recipe_from",
+    "recipe_text",
+    "resolve",
+]
 
 
 class Section(BaseModel):
@@ -23,7 +31,7 @@ class Section(BaseModel):
 
 
 class DataRecipe(Section):
-    """Where the rows come from. Without a calibration file, a share of train is kept back for it."""
+    """Where rows come from. Without a calibration file, a share of train is kept back."""
 
     train: str
     config: str | None = None
@@ -87,7 +95,7 @@ def load_recipe(source: str | Path) -> dict[str, Any]:
 
 
 def recipe_from(settings: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
-    """Checks settings, with `key.path=value` overrides on top (values as in TOML; bare words allowed)."""
+    """Checks settings, with `key.path=value` overrides on top (TOML values or bare words)."""
     merged = json.loads(json.dumps(settings))
     for override in overrides:
         key, separator, value = override.partition("=")
@@ -99,6 +107,29 @@ def recipe_from(settings: dict[str, Any], overrides: Sequence[str] = ()) -> Reci
     except ValidationError as error:
         lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
         raise UsageError("The recipe is not valid:\n" + "\n".join(lines)) from error
+
+
+def resolve(
+    source: str | Path | None, given: Mapping[str, Any], overrides: Sequence[str] = ()
+) -> Recipe:
+    """A recipe from a file or shipped name, command-line settings over it, `--set` over both.
+
+    Args:
+        source: file or name; None starts from nothing, then backbone and data must be given.
+        given: dotted setting -> value; None means not given.
+        overrides: `key.path=value` lines.
+    """
+    settings = load_recipe(source) if source is not None else {}
+    for key, value in given.items():
+        if value is not None:
+            _assign(settings, key.split("."), value)
+    named = {line.partition("=")[0].strip() for line in overrides}
+    for key, option in (("backbone", "--backbone"), ("data.train", "--data")):
+        head, _, tail = key.partition(".")
+        present = settings.get(head, {}).get(tail) if tail else settings.get(head)
+        if present is None and key not in named:
+            raise UsageError(f"Nothing says {key}: pass {option}, or a --recipe that has it.")
+    return recipe_from(settings, overrides)
 
 
 def recipe_text(recipe: Recipe) -> str:

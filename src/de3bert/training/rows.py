@@ -54,7 +54,7 @@ def collate(encoder: TextEncoder, batch: Sequence[dict[str, object]]) -> dict[st
 
 
 def read_splits(data: DataRecipe, seed: int) -> Splits:
-    """Reads train and calibration rows; without a calibration file, a share of train is kept back."""
+    """Reads train and calibration rows; without a calibration file a share of train is held."""
     columns = {"text": data.text, "text_pair": data.text_pair, "label": data.label}
     train = read_table(
         data.train, config=data.config, split=data.train_split, limit=data.limit, **columns

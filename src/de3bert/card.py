@@ -1,0 +1,100 @@
+"""The model card: what a folder is, what its points were measured to give, how to use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from de3bert.files import write_text
+
+__all__ = ["points_table", "write_card"]
+
+CARD = """---
+library_name: de3bert
+pipeline_tag: text-classification
+tags: [early-exit, text-classification]
+---
+
+# {title}
+
+An early-exit text classifier: {classes} classes ({labels}), {depth} layers, an exit after layers
+{exits}. Method `{method}`, pooling `{pooling}`, on the backbone `{backbone}`.
+
+```python
+import de3bert
+
+clf = de3bert.load("{title}")
+clf.predict(["some text"]{point})
+```
+
+## Operating points
+
+Chosen and measured on calibration rows, which are not the rows to report scores on.
+
+{points}
+{curve}
+## Training
+
+The resolved recipe is in `recipe.toml`, the log in `training.json`. Accuracy of each exit on
+calibration rows:
+
+{accuracy}
+"""
+
+
+def write_card(folder: str | Path, title: str | None = None) -> None:
+    """Writes README.md from the config and the training record of a model folder.
+
+    `title` is the name to show when the folder has a temporary one.
+    """
+    folder = Path(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    record: dict[str, Any] = {}
+    if (folder / "training.json").exists():
+        record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    points = config.get("operating_points") or {}
+    names = [config["id2label"][key] for key in sorted(config["id2label"], key=int)]
+    text = CARD.format(
+        title=title or folder.name,
+        classes=len(names),
+        labels=", ".join(names[:10]) + (" ..." if len(names) > 10 else ""),
+        depth=config["exit_layers"][-1],
+        exits=", ".join(map(str, config["exit_layers"])),
+        method=config["method"],
+        pooling=config["pooling"],
+        backbone=record.get("backbone", config["backbone_config"].get("model_type", "unknown")),
+        point=f', point="{next(iter(points))}"' if points else "",
+        points=points_table(points),
+        curve="\n![curve](curve.png)\n" if (folder / "curve.png").exists() else "",
+        accuracy=_accuracy_table(record.get("exit_accuracy", {})),
+    )
+    write_text(folder / "README.md", text)
+
+
+def points_table(points: dict[str, Any]) -> str:
+    """Stored points as a Markdown table."""
+    if not points:
+        return "None yet: `de3 calibrate MODEL --data FILE --target layers=2.0 --name 2x`."
+    lines = [
+        "| point | policy | target | score | 95 % interval | mean layers | layer speed-up | rows |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, point in points.items():
+        seen = point["measured"]
+        low, high = seen["score_interval"]
+        lines.append(
+            f"| {name} | `{point['policy']}` | {point['target']} | {seen['score']:.3f} "
+            f"({seen['metric']}) | {low:.3f} to {high:.3f} | {seen['layers_mean']:.2f} | "
+            f"{seen['layer_speedup']:.2f} | {seen['rows']} |"
+        )
+    return "\n".join(lines)
+
+
+def _accuracy_table(accuracy: dict[str, float]) -> str:
+    if not accuracy:
+        return "Not recorded."
+    head = "| layer | " + " | ".join(accuracy) + " |"
+    rule = "|---" * (len(accuracy) + 1) + "|"
+    values = "| accuracy | " + " | ".join(f"{value:.3f}" for value in accuracy.values()) + " |"
+    return "\n".join([head, rule, values])

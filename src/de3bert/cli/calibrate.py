@@ -1,0 +1,86 @@
+"""`de3 calibrate`: a named operating point from a target, stored in the model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from de3bert.cli.options import (
+    BatchSize,
+    Json,
+    Label,
+    Metric,
+    Model,
+    Quiet,
+    Split,
+    SplitConfig,
+    Text,
+    TextPair,
+)
+from de3bert.cli.output import Voice, grid
+
+EXAMPLE = "Example: de3 calibrate runs/mine --data dev.csv --target layers=2.0 --name 2x"
+
+
+def run(
+    model: Model,
+    target: Annotated[
+        str,
+        typer.Option(help="layers=2.0, drop=0.01, accuracy=0.9 or full.", show_default=False),
+    ],
+    name: Annotated[str, typer.Option(help="Name of the point.", show_default=False)],
+    data: Annotated[
+        str | None, typer.Option(help="Labelled rows that are not reported on later.")
+    ] = None,
+    trace: Annotated[
+        str | None, typer.Option(help="A trace of this model instead of --data.")
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(help="edr, entropy, patience ...; by default what the model has.")
+    ] = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Search lambda from 0 to 10, not the paper's grid.")
+    ] = False,
+    default: Annotated[
+        bool, typer.Option("--default", help="Use this point when none is asked for.")
+    ] = False,
+    metric: Metric = "accuracy",
+    text: Text = None,
+    text_pair: TextPair = None,
+    label: Label = None,
+    split: Split = None,
+    config: SplitConfig = None,
+    batch_size: BatchSize = 32,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose threshold and lambda on calibration rows and store them under a name."""
+    voice = Voice(json, quiet)
+    from de3bert.data.read import read_table
+    from de3bert.runtime.calibration import calibrate_model
+
+    table = None
+    if data is not None:
+        table = read_table(
+            data, text=text, text_pair=text_pair, label=label, split=split, config=config
+        )
+    point = calibrate_model(
+        model, target, name, table=table, trace=trace, family=family, wide=wide, metric=metric,
+        default=default, batch_size=batch_size, progress=voice.progress("tracing"),
+    )  # fmt: skip
+    seen = point.measured
+    rows = [
+        ["policy", str(point.policy)],
+        ["target", point.target],
+        [seen["metric"], f"{seen['score']:.4f} (full depth {seen['full_score']:.4f})"],
+        ["95 % interval", "{:.4f} to {:.4f}".format(*seen["score_interval"])],
+        ["mean layers", f"{seen['layers_mean']:.2f}"],
+        ["layer speed-up", f"{seen['layer_speedup']:.2f}"],
+        ["rows", str(seen["rows"])],
+    ]
+    voice.result(
+        point.to_json(),
+        grid(["point", name], rows),
+        f"\nstored in {model}; use it with --point {name}",
+    )

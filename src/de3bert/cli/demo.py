@@ -1,0 +1,62 @@
+"""`de3 demo`: the main job on packaged real data, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from de3bert.cli.options import Json, Quiet
+from de3bert.cli.output import Voice, grid
+
+EXAMPLE = "Example: de3 demo --out runs/demo"
+COLUMNS = ["point", "lambda", "threshold", "accuracy", "95 % interval", "mean layers",
+           "layer speed-up", "p50 ms", "p95 ms", "latency ratio"]  # fmt: skip
+
+
+def run(
+    out: Annotated[Path, typer.Option(help="Where everything is written.")] = Path("runs/demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One-minute smoke version; its scores mean nothing.")
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train, calibrate, evaluate and explain a film-review classifier, in a few minutes."""
+    voice = Voice(json, quiet)
+    from de3bert.demo.run import Settings, run_demo
+
+    settings = Settings.quick() if quick else Settings.usual()
+    result = run_demo(out, settings, fresh=fresh, progress=not quiet, say=voice.note)
+    rows = [
+        [
+            point.point,
+            "-" if point.weight is None else f"{point.weight:g}",
+            "-" if point.threshold is None else f"{point.threshold:.4f}",
+            f"{point.accuracy:.3f}",
+            "{:.3f} to {:.3f}".format(*point.interval),
+            f"{point.layers_mean:.2f}",
+            f"{point.layer_speedup:.2f}",
+            f"{point.latency_p50:.1f}",
+            f"{point.latency_p95:.1f}",
+            f"{point.latency_ratio:.2f}",
+        ]
+        for point in result.points
+    ]
+    title = f"Chosen on {result.rows['calibration']} calibration rows, measured on "
+    title += f"{result.rows['test']} test rows; latency per text at batch 1, tokenising included"
+    model = out / "model"
+    voice.result(
+        result.to_json(),
+        grid(COLUMNS, rows, title=title),
+        "",
+        *(f"{example}\n" for example in result.examples),
+        f"written to {out}: model/, calibration.trace, test.trace, curve.png, exits.png, "
+        "result.json",
+        "\nTry next:",
+        f'  echo "a joy from start to finish" | de3 predict {model} --point 2x',
+        f'  de3 explain {model} "not quite the disaster it could have been" --point 3x',
+        f"  de3 curve {out / 'test.trace'} --family patience --family entropy --plot mine.png",
+    )

@@ -1,0 +1,72 @@
+"""`de3 evaluate`: scores at an operating point, with real stopping."""
+
+from __future__ import annotations
+
+from de3bert.cli.options import (
+    BatchSize,
+    Data,
+    Json,
+    Label,
+    Metric,
+    Model,
+    Point,
+    PolicyLine,
+    Quiet,
+    Split,
+    SplitConfig,
+    Text,
+    TextPair,
+)
+from de3bert.cli.output import Voice, grid
+
+EXAMPLE = "Example: de3 evaluate runs/mine --data test.csv --point 2x"
+
+
+def run(
+    model: Model,
+    data: Data,
+    point: Point = None,
+    policy: PolicyLine = None,
+    metric: Metric = "accuracy",
+    text: Text = None,
+    text_pair: TextPair = None,
+    label: Label = None,
+    split: Split = None,
+    config: SplitConfig = None,
+    batch_size: BatchSize = 32,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Score a model on labelled rows; rows really leave at their exits."""
+    voice = Voice(json, quiet)
+    from de3bert.data.read import read_table
+    from de3bert.runtime.evaluate import evaluate
+    from de3bert.runtime.load import load
+
+    table = read_table(
+        data, text=text, text_pair=text_pair, label=label, split=split, config=config
+    )
+    classifier = load(model)
+    found = evaluate(
+        classifier, table, point=point, policy=policy, metric=metric, batch_size=batch_size
+    )
+    if found.truncated:
+        limit = classifier.config.max_length
+        voice.warn(f"{found.truncated} of {found.rows} texts were cut to {limit} tokens")
+    low, high = found.score_interval
+    summary = [
+        ["policy", found.policy],
+        [found.metric, f"{found.score:.4f} (95 % interval {low:.4f} to {high:.4f})"],
+        *([name, f"{value:.4f}"] for name, value in found.scores.items() if name != metric),
+        ["mean layers", f"{found.layers_mean:.2f} of {classifier.depth}"],
+        ["layer speed-up", f"{found.layer_speedup:.2f}"],
+        ["rows", f"{found.rows} in {found.seconds:.1f} s"],
+        ["exits", "  ".join(f"{m}:{n}" for m, n in found.exit_histogram.items())],
+    ]
+    classes = [list(row.values()) for row in found.per_class]
+    voice.result(
+        found.to_json(),
+        grid(["", found.point or "policy"], summary),
+        "",
+        grid(list(found.per_class[0]), classes),
+    )

@@ -1,0 +1,31 @@
+"""`de3 explain`: layer by layer, why a text left where it did."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from de3bert.cli.options import Json, Model, Point, PolicyLine, Quiet
+from de3bert.cli.output import Voice
+
+EXAMPLE = 'Example: de3 explain runs/demo/model "not quite the disaster it could have been"'
+
+
+def run(
+    model: Model,
+    text: Annotated[str, typer.Argument(help="The text.", show_default=False)],
+    pair: Annotated[
+        str | None, typer.Argument(help="The second text, for models of pairs.")
+    ] = None,
+    point: Point = None,
+    policy: PolicyLine = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show what every exit said of a text, and where it leaves."""
+    voice = Voice(json, quiet)
+    from de3bert.runtime.load import load
+
+    found = load(model).explain(text if pair is None else (text, pair), point=point, policy=policy)
+    voice.result(found.to_json(), str(found))

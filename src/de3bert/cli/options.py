@@ -1,0 +1,35 @@
+"""The options that verbs share, spelled once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "BatchSize", "Data", "Json", "Label", "Metric", "Model", "Out", "Point", "PolicyLine", "Quiet",
+    "Split", "SplitConfig", "Text", "TextPair",
+]  # fmt: skip
+
+Model = Annotated[str, typer.Argument(help="Model folder or hub id.", show_default=False)]
+Data = Annotated[
+    str,
+    typer.Option(
+        help="CSV, TSV, JSONL or Parquet file (also .gz), or a hub id.", show_default=False
+    ),
+]
+Text = Annotated[str | None, typer.Option(help="Column of the text; guessed by usual names.")]
+TextPair = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
+Label = Annotated[str | None, typer.Option(help="Column of the label.")]
+Split = Annotated[str | None, typer.Option(help="Split of a hub id, such as validation.")]
+SplitConfig = Annotated[str | None, typer.Option("--config", help="Configuration of a hub id.")]
+Out = Annotated[Path, typer.Option(help="Where to write.", show_default=False)]
+Point = Annotated[str | None, typer.Option(help="Operating point by name.")]
+PolicyLine = Annotated[
+    str | None, typer.Option("--policy", help='A policy instead, such as "entropy < 0.2".')
+]
+Metric = Annotated[str, typer.Option(help="accuracy, f1, macro_f1 or matthews.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Rows per batch.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]

@@ -1,0 +1,69 @@
+"""How verbs speak: results on stdout, notes and progress on stderr, JSON on request."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Voice", "grid"]
+
+WIDE = 160
+
+
+class Voice:
+    """Prints a verb's result as a table or as JSON, and its notes unless quiet."""
+
+    def __init__(self, as_json: bool, quiet: bool) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+        # Without a terminal there is no width to fit: tables and lines stay whole.
+        self.out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+        self.err = Console(stderr=True, highlight=False)
+        # The libraries below have progress bars of their own; the verbs draw theirs.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+        os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+    def note(self, text: str) -> None:
+        if not self.quiet:
+            self.err.print(text, style="dim", markup=False)
+
+    def warn(self, text: str) -> None:
+        self.err.print(f"warning: {text}", style="yellow", markup=False)
+
+    def progress(self, label: str) -> str | None:
+        """The label of a progress bar, or None when there should be none."""
+        return None if self.quiet else label
+
+    def result(self, document: Any, *shown: Any) -> None:
+        """The verb's answer: `document` with --json, else the things to show, in order."""
+        if self.as_json:
+            print(json.dumps(document, indent=2, ensure_ascii=False))
+            return
+        for item in shown:
+            if isinstance(item, str):
+                self.out.print(item, markup=False, soft_wrap=True)
+            else:
+                self.out.print(item)
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:
+    """A plain table; numbers to the right, text to the left."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(columns):
+        numeric = all(isinstance(row[index], int | float) for row in rows) and bool(rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 100 else f"{value:.0f}"
+    return "-" if value is None else str(value)

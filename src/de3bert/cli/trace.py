@@ -1,0 +1,63 @@
+"""`de3 trace`: one full-depth pass, every exit recorded in a file."""
+
+from __future__ import annotations
+
+from de3bert.cli.options import (
+    BatchSize,
+    Data,
+    Json,
+    Label,
+    Model,
+    Out,
+    Quiet,
+    Split,
+    SplitConfig,
+    Text,
+    TextPair,
+)
+from de3bert.cli.output import Voice
+
+EXAMPLE = "Example: de3 trace runs/demo/model --data dev.csv --out dev.trace"
+
+
+def run(
+    model: Model,
+    data: Data,
+    out: Out,
+    text: Text = None,
+    text_pair: TextPair = None,
+    label: Label = None,
+    split: Split = None,
+    config: SplitConfig = None,
+    batch_size: BatchSize = 32,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Record logits and prototype distances of all exits for every row."""
+    voice = Voice(json, quiet)
+    from de3bert.data.read import read_table
+    from de3bert.runtime.evaluate import trace_table
+    from de3bert.runtime.load import load
+
+    table = read_table(
+        data, text=text, text_pair=text_pair, label=label, split=split, config=config,
+        need_labels=False,
+    )  # fmt: skip
+    classifier = load(model)
+    recorded = trace_table(
+        classifier, table, batch_size=batch_size, progress=voice.progress("tracing")
+    )
+    recorded.save(out)
+    cut = classifier.truncated
+    if cut:
+        voice.warn(f"{cut} of {len(table)} texts were cut to {classifier.config.max_length} tokens")
+    document = {
+        "trace": str(out),
+        "rows": recorded.rows,
+        "exits": list(recorded.exit_layers),
+        "classes": list(recorded.label_names),
+        "labelled": recorded.labels is not None,
+        "distances": recorded.distances is not None,
+        "truncated": cut,
+    }
+    voice.result(document, f"{out}: {recorded.rows} rows, {recorded.exits} exits")

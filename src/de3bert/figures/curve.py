@@ -1,0 +1,54 @@
+"""Score against layer speed-up: the exact curves, the fixed-depth exits and the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from de3bert.exits.report import Line, TradeOff
+from de3bert.figures.style import COLOURS, figure
+
+__all__ = ["draw_report"]
+
+GREY = "#666666"
+
+
+def draw_report(
+    path: str | Path,
+    report: TradeOff,
+    *,
+    points: Sequence[tuple[str, float, float]] = (),
+    title: str = "",
+) -> None:
+    """Writes the figure; `points` are operating points as (name, layer speed-up, score)."""
+    first = report.lines[0].curve
+    curves = [line for line in report.lines if line.curve.family not in ("layers", "oracle")]
+    with figure(path, 6.4, 4.2) as axes:
+        for line, colour in zip(curves, COLOURS * (1 + len(curves) // len(COLOURS)), strict=False):
+            axes.plot(
+                line.curve.layer_speedup, line.curve.score, color=colour, label=line.label, lw=1.6
+            )
+        for line in report.lines:
+            if line.curve.family == "layers":
+                _draw_layers(axes, line)
+            elif line.curve.family == "oracle":
+                seen = line.curve
+                axes.plot(
+                    seen.layer_speedup, seen.score, "*", color="black", label=line.label, ms=11
+                )
+        for name, x, y in points:
+            axes.plot([x], [y], "o", color=COLOURS[0], ms=6, mfc="white", zorder=5)
+            axes.annotate(name, (x, y), (5, 6), textcoords="offset points", fontsize=8)
+        axes.set_xlabel(f"layer speed-up ({first.depth} layers / mean layers executed)")
+        axes.set_ylabel(f"{report.metric} (n = {first.rows})")
+        axes.set_title(title)
+        axes.legend(loc="best")
+
+
+def _draw_layers(axes: Any, line: Line) -> None:
+    seen = line.curve
+    axes.plot(seen.layer_speedup, seen.score, "s", color=GREY, label=line.label, ms=4.5)
+    for depth, x, y in zip(seen.thresholds, seen.layer_speedup, seen.score, strict=True):
+        place = {"textcoords": "offset points", "ha": "center", "fontsize": 7, "color": GREY}
+        axes.annotate(f"{int(depth)}", (x, y), (0, -11), **place)

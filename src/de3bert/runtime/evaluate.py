@@ -1,0 +1,128 @@
+"""Labelled rows through a classifier: traces for calibration, scores at a point."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from de3bert.data.labels import LabelSet
+from de3bert.data.table import Table
+from de3bert.errors import UsageError
+from de3bert.exits import Policy, Trace
+from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
+from de3bert.exits.metrics import METRICS, per_class, score, score_interval
+from de3bert.machine import versions
+from de3bert.runtime.classifier import Classifier
+
+__all__ = ["Evaluation", "class_numbers", "evaluate", "predict_rows", "trace_table"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of one policy on labelled rows, with what it cost."""
+
+    point: str | None
+    policy: str
+    rows: int
+    truncated: int
+    metric: str
+    score: float
+    score_interval: tuple[float, float]
+    scores: dict[str, float]
+    per_class: list[dict[str, Any]]
+    layers_mean: float
+    layer_speedup: float
+    exit_histogram: dict[int, int]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()}}
+
+
+def class_numbers(classifier: Classifier, table: Table) -> NDArray[np.int64]:
+    """A table's labels as the model numbers its classes; one unseen in training is refused."""
+    if table.labels is None:
+        raise UsageError(f"{table.source} has no label column; scores need labels (--label NAME).")
+    names = LabelSet(classifier.label_names)
+    return names.encode(table.labels, names=table.label_names)
+
+
+def trace_table(
+    classifier: Classifier, table: Table, *, batch_size: int = 32, progress: str | None = None
+) -> Trace:
+    """A trace of a table's rows, labelled when the table is, that says what made it."""
+    labels = class_numbers(classifier, table) if table.labels is not None else None
+    info = {
+        "data": {"source": table.source, "sha256": table.sha256, "rows": len(table)},
+        "weights": classifier.weights_sha256,
+        "max_length": classifier.config.max_length,
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return classifier.trace(
+        table.inputs(), labels, batch_size=batch_size, info=info, progress=progress
+    )
+
+
+def evaluate(
+    classifier: Classifier,
+    table: Table,
+    *,
+    point: str | None = None,
+    policy: str | Policy | None = None,
+    metric: str = "accuracy",
+    batch_size: int = 32,
+) -> Evaluation:
+    """Predicts with real stopping and scores the answers."""
+    METRICS[metric]
+    chosen = classifier.policy(point, policy)
+    labels = class_numbers(classifier, table)
+    start = time.perf_counter()
+    answers = classifier.predict(table.inputs(), policy=chosen, batch_size=batch_size)
+    seconds = time.perf_counter() - start
+    number = {name: index for index, name in enumerate(classifier.label_names)}
+    predicted = np.array([number[answer.label] for answer in answers])
+    layers = np.array([answer.exit_layer for answer in answers])
+    classes = len(classifier.label_names)
+    names = [name for name in METRICS if classes == 2 or name != "f1"]
+    return Evaluation(
+        point=point if policy is None else None,
+        policy=str(chosen),
+        rows=len(table),
+        truncated=classifier.truncated,
+        metric=metric,
+        score=score(metric, labels, predicted, classes),
+        score_interval=score_interval(metric, labels, predicted, classes),
+        scores={name: score(name, labels, predicted, classes) for name in names},
+        per_class=per_class(labels, predicted, classifier.label_names),
+        layers_mean=layers_mean(layers),
+        layer_speedup=layer_speedup(layers, classifier.depth),
+        exit_histogram=exit_histogram(layers, classifier.backend.exit_layers),
+        seconds=seconds,
+    )
+
+
+def predict_rows(
+    classifier: Classifier,
+    table: Table,
+    *,
+    point: str | None = None,
+    policy: str | Policy | None = None,
+    batch_size: int = 32,
+) -> list[dict[str, Any]]:
+    """One dict per row: the input's own columns, then label, score, exit_layer and layers.
+
+    A column of the input that has one of these names is kept under `input_NAME`.
+    """
+    answers = classifier.predict(table.inputs(), point=point, policy=policy, batch_size=batch_size)
+    own = set(answers[0].to_json()) if answers else set()
+    columns = {f"input_{k}" if k in own else k: v for k, v in table.columns.items()}
+    return [
+        {**{name: values[row] for name, values in columns.items()}, **answer.to_json()}
+        for row, answer in enumerate(answers)
+    ]

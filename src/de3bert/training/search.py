@@ -1,0 +1,105 @@
+"""Trying the settings of a recipe's [search] section and keeping the best model."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from de3bert.errors import UsageError
+from de3bert.files import replace_folder, write_json
+from de3bert.training.fit import fit
+from de3bert.training.recipe import Recipe, recipe_from
+
+__all__ = ["Found", "Trial", "search"]
+
+Settings = dict[str, float | str]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of a search."""
+
+    settings: Settings
+    score: float  # mean accuracy over exits, calibration rows
+    folder: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """All trials and the folder of the best model."""
+
+    best: str
+    trials: tuple[Trial, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def search(
+    recipe: Recipe,
+    out: str | Path,
+    *,
+    sampler: str = "grid",
+    trials: int | None = None,
+    progress: bool = True,
+) -> Found:
+    """Trains each combination once; a search that was stopped goes on with those left.
+
+    The winner is copied to `OUT/best`; `OUT/search.json` lists every trial.
+    """
+    if not recipe.search:
+        raise UsageError("The recipe has no [search] section, so there is nothing to try.")
+    if sampler not in ("grid", "optuna"):
+        raise UsageError(f'Unknown sampler "{sampler}". Available: grid, optuna.')
+    out = Path(out)
+    done: list[Trial] = []
+    proposals = _grid(recipe, trials) if sampler == "grid" else _optuna(recipe, trials, done)
+    for settings in proposals:
+        done.append(_trial(recipe, settings, out / "trials", progress))
+        write_json(out / "search.json", {"schema": 1, "trials": [asdict(t) for t in done]})
+    best = max(done, key=lambda trial: trial.score)
+    with replace_folder(out / "best") as folder:
+        shutil.copytree(best.folder, folder, dirs_exist_ok=True)
+    return Found(str(out / "best"), tuple(done))
+
+
+def _trial(recipe: Recipe, settings: Settings, folder: Path, progress: bool) -> Trial:
+    changed = recipe_from(recipe.model_dump(exclude={"search"}), _overrides(settings))
+    key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+    place = folder / key
+    record = place / "training.json"
+    if record.exists():
+        accuracy = json.loads(record.read_text(encoding="utf-8"))["exit_accuracy"]
+        return Trial(settings, sum(accuracy.values()) / len(accuracy), str(place))
+    trained = fit(changed, place, progress=progress)
+    return Trial(settings, trained.score, str(place))
+
+
+def _overrides(settings: Settings) -> list[str]:
+    return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+
+
+def _grid(recipe: Recipe, trials: int | None) -> Iterator[Settings]:
+    names = list(recipe.search)
+    combinations = itertools.product(*(recipe.search[name] for name in names))
+    for values in itertools.islice(combinations, trials):
+        yield dict(zip(names, values, strict=True))
+
+
+def _optuna(recipe: Recipe, trials: int | None, done: list[Trial]) -> Iterator[Settings]:
+    """Proposals of optuna's default sampler; `done` grows while the caller trains."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = optuna.samplers.TPESampler(seed=recipe.train.seed)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for _ in range(trials or 20):
+        trial = study.ask()
+        yield {key: trial.suggest_categorical(key, values) for key, values in recipe.search.items()}
+        study.tell(trial, done[-1].score)

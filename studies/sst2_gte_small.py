@@ -1,0 +1,145 @@
+"""DE3 on SST-2 with the 12-layer gte-small: entropy against EDR on the same checkpoint.
+
+    DE3_DATA_DIR=... DE3_BACKBONE_DIR=... python studies/sst2_gte_small.py --seed 42
+
+Trains on 8,000 rows of the GLUE train split, keeps 1,000 other rows of it for calibration, and
+reports on the whole dev split. A run that was stopped goes on when started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from de3bert.data.labels import LabelSet
+from de3bert.data.read import read_table
+from de3bert.data.split import split_rows
+from de3bert.exits import Trace, curve
+from de3bert.exits.calibrate import LAMBDA_GRID, calibrate, measure
+from de3bert.exits.report import trade_off_of
+from de3bert.figures.curve import draw_report
+from de3bert.files import write_json
+from de3bert.machine import machine, versions
+from de3bert.runtime.evaluate import trace_table
+from de3bert.runtime.load import load
+from de3bert.training.fit import fit, is_finished
+from de3bert.training.recipe import recipe_from
+from de3bert.training.rows import Splits
+
+SPEEDS = (1.5, 2.0, 2.5, 3.0, 4.0)
+
+
+def folder(name: str) -> Path:
+    value = os.environ.get(name)
+    if not value or not Path(value).is_dir():
+        sys.exit(f"set {name} to the folder that holds the study's material")
+    return Path(value)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--runs", type=Path, default=Path("runs/sst2-gte-small"))
+    parser.add_argument("--results", type=Path, default=Path("results/sst2-gte-small"))
+    options = parser.parse_args()
+    data, backbone = folder("DE3_DATA_DIR") / "sst2", folder("DE3_BACKBONE_DIR") / "gte-small"
+    train = read_table(data / "train.parquet")
+    dev = read_table(data / "dev.parquet")
+    labels = LabelSet(("negative", "positive"))
+    numbers = labels.encode(train.labels or [])
+    parts = split_rows(numbers, {"train": 8000, "calibration": 1000}, options.seed)
+    rows = {name: train.take(index.tolist()) for name, index in parts.items()}
+    recipe = recipe_from(
+        {
+            "backbone": str(backbone),
+            "method": "de3",
+            "pooling": "mean",
+            "data": {"train": str(data / "train.parquet")},
+            "train": {"epochs": 2, "learning_rate": 5e-5, "seed": options.seed},
+            "method_options": {"alpha": 0.1},
+        }
+    )
+    model = options.runs / f"seed-{options.seed}"
+    if not is_finished(model):
+        splits = Splits(
+            labels,
+            rows["train"],
+            numbers[parts["train"]],
+            rows["calibration"],
+            numbers[parts["calibration"]],
+        )
+        fit(recipe, model, splits=splits)
+    classifier = load(model)
+    calibration = trace_table(classifier, rows["calibration"], progress="tracing calibration")
+    test = trace_table(classifier, dev, progress="tracing dev")
+    report(options.results, options.seed, calibration, test, model)
+
+
+def report(results: Path, seed: int, calibration: Trace, test: Trace, model: Path) -> None:
+    """Scores on dev at equal layer speed-ups, and the points that calibration rows choose."""
+    families = ["entropy", *(f"edr(lambda={weight!r})" for weight in LAMBDA_GRID)]
+    scores = {}
+    for family in families:
+        found = curve(test, family)
+        scores[family] = {f"{s:g}": round(found.at(layer_speedup=s), 4) for s in SPEEDS}
+    points = {}
+    for speed in (2.0, 2.5, 3.0, 4.0):
+        for family in ("entropy", "edr"):
+            name = f"{family} {speed:g}x"
+            point = calibrate(calibration, f"layers={speed}", name=name, family=family)
+            seen = measure(test, point.policy)
+            points[name] = {
+                "policy": str(point.policy),
+                "calibration_score": point.measured["score"],
+                "dev_score": seen["score"],
+                "dev_interval": seen["score_interval"],
+                "dev_layer_speedup": seen["layer_speedup"],
+            }
+    means = test.correct.mean(0)
+    document = {
+        "schema": 1,
+        "study": "sst2-gte-small",
+        "command": f"python studies/sst2_gte_small.py --seed {seed}",
+        "seed": seed,
+        "machine": machine(),
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rows": {"train": 8000, "calibration": calibration.rows, "dev": test.rows},
+        "full_depth": float(means[-1]),
+        "exit_accuracy": {
+            str(m): round(float(v), 4) for m, v in zip(test.exit_layers, means, strict=True)
+        },
+        "dev_score_at_layer_speedup": scores,
+        "points_chosen_on_calibration": points,
+        "entropy_distance_spearman": spearman(test),
+        "weights_sha256": test.info["weights"],
+        "recipe": (model / "recipe.toml").read_text(encoding="utf-8").splitlines(),
+    }
+    write_json(results / f"seed-{seed}.json", document)
+    shown = trade_off_of(test, ["edr(lambda=1.0)", "entropy", "patience"])
+    title = f"SST-2 dev, gte-small (12 layers), seed {seed}"
+    draw_report(results / f"curve-seed-{seed}.png", shown, title=title)
+    for family, row in scores.items():
+        print(f"{family:20s}", "  ".join(f"{speed}x {value:.3f}" for speed, value in row.items()))
+    print("full depth", document["full_depth"])
+
+
+def spearman(trace: Trace) -> dict[str, float]:
+    """Rank correlation of entropy and distance ratio at each internal exit."""
+    from scipy.stats import spearmanr
+
+    from de3bert.exits import signals
+
+    near, far = signals.nearest_two(trace.logits[:, :-1], trace.distances)
+    ratio, entropy = signals.distance_ratio(near, far), signals.entropy(trace.logits[:, :-1])
+    found = [spearmanr(entropy[:, i], ratio[:, i]).statistic for i in range(ratio.shape[1])]
+    return {str(m): round(float(np.float64(v)), 4) for m, v in zip(trace.exit_layers, found)}
+
+
+if __name__ == "__main__":
+    main()
