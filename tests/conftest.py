@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,9 @@ import pytest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+# Tiny tensors on busy cores: threads cost more than they give. Must be set before torch is loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 TINY_WORDS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] good bad great awful fine dull joy bore loved hated best worst "

@@ -20,7 +20,7 @@ from .families import FAMILIES, FOUND, SIZES, SPECIAL, TESTED, batch, tiny
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
-def build(family: str, **changes: object) -> EarlyExitForSequenceClassification:
+def build(family: str) -> EarlyExitForSequenceClassification:
     with torch.random.fork_rng():
         torch.manual_seed(5)
         return EarlyExitForSequenceClassification.from_backbone(tiny(family), num_labels=3)
@@ -95,7 +95,11 @@ def test_the_gradient_reaches_every_layer(family: str) -> None:
     assert not unused  # DDP refuses to train around them
 
 
-@every_family
+# The layers of these know no checkpointing in transformers either.
+NOT_CHECKPOINTED = {"albert-1-group", "albert-2-groups", "mpnet"}
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in NOT_CHECKPOINTED])
 def test_checkpointing_saves_memory_and_changes_nothing(family: str) -> None:
     def gradients(checkpointing: bool) -> tuple[Tensor, dict[str, Tensor]]:
         model = build(family).train()
@@ -126,7 +130,8 @@ def test_output_switches_in_the_backbone_config_do_no_harm(family: str, switch: 
     model = EarlyExitForSequenceClassification.from_backbone(backbone, num_labels=2)
     with torch.no_grad():
         expected, found = states(plain, batch())[-1], states(model, batch())[-1]
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    seen = batch()["attention_mask"].bool()
+    torch.testing.assert_close(found[seen], expected[seen], atol=1e-5, rtol=1e-4)
 
 
 def test_copies_and_pickles_are_independent_and_equal() -> None:
@@ -182,6 +187,7 @@ REFUSED = {
 def test_families_that_cannot_carry_exits_are_refused_with_the_reason(family: str) -> None:
     reason, sizes = REFUSED[family]
     config = AutoConfig.for_model(family, **{"vocab_size": 60, **SPECIAL, **sizes})
+    config.architectures = ["FunnelModel"] if family == "funnel" else None
     backbone = AutoModel.from_config(config)
     weights = {name: tensor.clone() for name, tensor in backbone.state_dict().items()}
     with pytest.raises(UsageError, match=reason) as caught:

@@ -15,7 +15,7 @@ __all__ = ["COLOURS", "figure"]
 # Okabe and Ito's palette, told apart with every common colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.grid": True,

@@ -125,6 +125,11 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             id2label=dict(enumerate(names)),
             label2id={name: index for index, name in enumerate(names)},
         )
+        if declared.internal_exits and kind != "none" and len(config.exit_layers or ()) < 2:
+            raise UsageError(
+                f"Method {method} needs an exit before the last layer, got exit_layers={exit_layers}. "
+                'Name one, or use the method "full".'
+            )
         for part in (*encoder.modules(), *encoder.parameters(), *encoder.buffers()):
             part._is_hf_initialized = True  # type: ignore[attr-defined]  # post_init lets it be
         model = cls(config, encoder)

@@ -45,7 +45,7 @@ class Classifier:
 
     @property
     def depth(self) -> int:
-        return self.backend.exit_layers[-1]
+        return int(self.backend.exit_layers[-1])
 
     @functools.cached_property
     def weights_sha256(self) -> str | None:

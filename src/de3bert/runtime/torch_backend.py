@@ -35,7 +35,7 @@ class TorchBackend:
         self.model = model.eval()
         self.encoder = encoder
         self.exit_layers = tuple(model.config.exit_layers)
-        self.classes = int(model.config.num_labels)
+        self.classes = len(model.config.label_names)
 
     @torch.inference_mode()
     def start(self, rows: Sequence[TokenRow]) -> State:

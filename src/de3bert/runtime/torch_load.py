@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,9 @@ __all__ = ["load_torch"]
 
 def load_torch(source: str, device: str | None) -> TorchBackend:
     """The back end of a model folder or hub id."""
-    model = _read_model(source).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model = _read_model(source)
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature
     encoder = TextEncoder(load_tokenizer(source), model.config.max_length)
     return TorchBackend(model, encoder)
 
@@ -24,7 +27,7 @@ def load_torch(source: str, device: str | None) -> TorchBackend:
 def _read_model(source: str) -> EarlyExitForSequenceClassification:
     local = Path(source).exists()
     try:
-        model, info = EarlyExitForSequenceClassification.from_pretrained(
+        loaded: Any = EarlyExitForSequenceClassification.from_pretrained(
             source, output_loading_info=True
         )
     except De3Error:
@@ -37,7 +40,8 @@ def _read_model(source: str) -> EarlyExitForSequenceClassification:
             f'No model "{source}": it is neither a folder nor a model that could be fetched from '
             f"the hub ({reason})."
         ) from error
-    missing = sorted(info["missing_keys"])
+    model: EarlyExitForSequenceClassification = loaded[0]
+    missing = sorted(loaded[1]["missing_keys"])
     if missing:
         raise De3Error(
             f"The weights in {source} are incomplete: {len(missing)} tensors are missing, "

@@ -94,7 +94,7 @@ def fit(
         prototypes=recipe.prototypes,
         exit_layers=recipe.exit_layers,
         max_length=recipe.data.max_length,
-        **recipe.method_options,
+        **recipe.method_options,  # type: ignore[arg-type]  # their names are checked there
     )
     encoder = TextEncoder(load_tokenizer(recipe.backbone), model.config.max_length)
     train = encoder(splits.train.inputs())
@@ -208,7 +208,7 @@ def _trainer(
         eval_dataset=calibration,
         data_collator=functools.partial(collate, encoder),
         compute_metrics=functools.partial(_metrics, model.config.exit_layers),
-        preprocess_logits_for_metrics=_predictions,
+        preprocess_logits_for_metrics=_predictions,  # type: ignore[arg-type]  # gets a tuple
         callbacks=callbacks,
     )
     for name in ("PrinterCallback", "ProgressCallback"):

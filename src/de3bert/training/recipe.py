@@ -38,30 +38,30 @@ class DataRecipe(Section):
     train_split: str | None = None
     calibration: str | None = None
     calibration_split: str | None = None
-    calibration_share: float = Field(0.1, gt=0, lt=1)
+    calibration_share: float = Field(default=0.1, gt=0, lt=1)
     test: str | None = None
     test_split: str | None = None
     text: str | None = None
     text_pair: str | None = None
     label: str | None = None
-    max_length: int = Field(128, ge=8)
+    max_length: int = Field(default=128, ge=8)
     metric: str = "accuracy"
-    limit: int | None = Field(None, ge=2)
+    limit: int | None = Field(default=None, ge=2)
 
 
 class TrainRecipe(Section):
     """Optimisation: AdamW with linear decay."""
 
-    epochs: float = Field(3.0, gt=0)
-    batch_size: int = Field(32, ge=1)
-    learning_rate: float = Field(2e-5, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
-    warmup: float = Field(0.0, ge=0, lt=1)  # share of all steps
-    max_grad_norm: float = Field(1.0, gt=0)
-    gradient_accumulation: int = Field(1, ge=1)
+    epochs: float = Field(default=3.0, gt=0)
+    batch_size: int = Field(default=32, ge=1)
+    learning_rate: float = Field(default=2e-5, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    warmup: float = Field(default=0.0, ge=0, lt=1)  # share of all steps
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    gradient_accumulation: int = Field(default=1, ge=1)
     mixed_precision: Literal["auto", "no", "bf16", "fp16"] = "auto"
-    early_stopping: int = Field(0, ge=0)  # epochs without improvement; 0: off
-    save_steps: int | None = Field(None, ge=1)  # extra checkpoints within an epoch
+    early_stopping: int = Field(default=0, ge=0)  # epochs without improvement; 0: off
+    save_steps: int | None = Field(default=None, ge=1)  # extra checkpoints within an epoch
     seed: int = 42
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from torch import Tensor, tensor
@@ -43,7 +44,7 @@ class Rows(Dataset[dict[str, object]]):
         return len(self.rows)
 
     def __getitem__(self, index: int) -> dict[str, object]:
-        return self.rows[index]  # type: ignore[return-value]
+        return self.rows[index]
 
 
 def collate(encoder: TextEncoder, batch: Sequence[dict[str, object]]) -> dict[str, Tensor]:
@@ -55,18 +56,30 @@ def collate(encoder: TextEncoder, batch: Sequence[dict[str, object]]) -> dict[st
 
 def read_splits(data: DataRecipe, seed: int) -> Splits:
     """Reads train and calibration rows; without a calibration file a share of train is held."""
-    columns = {"text": data.text, "text_pair": data.text_pair, "label": data.label}
-    train = read_table(
-        data.train, config=data.config, split=data.train_split, limit=data.limit, **columns
-    )
-    labels = LabelSet.from_values(train.labels, names=train.label_names)
-    encoded = labels.encode(train.labels)
+    train = _read(data, data.train, data.train_split, data.limit)
+    labels = LabelSet.from_values(train.labels or [], names=train.label_names)
+    encoded = labels.encode(train.labels or [])
     if data.calibration is not None:
-        calibration = read_table(
-            data.calibration, config=data.config, split=data.calibration_split, **columns
-        )
-        return Splits(labels, train, encoded, calibration, labels.encode(calibration.labels))
+        calibration = _read(data, data.calibration, data.calibration_split)
+        numbers = labels.encode(calibration.labels or [], names=calibration.label_names)
+        return Splits(labels, train, encoded, calibration, numbers)
     share = data.calibration_share
     parts = split_rows(encoded, {"train": 1.0 - share, "calibration": share}, seed)
     kept, held = parts["train"], parts["calibration"]
-    return Splits(labels, train.take(kept), encoded[kept], train.take(held), encoded[held])
+    return Splits(
+        labels, train.take(kept.tolist()), encoded[kept], train.take(held.tolist()), encoded[held]
+    )
+
+
+def _read(data: DataRecipe, source: str, split: str | None, limit: int | None = None) -> Table:
+    # A configuration names a part of a hub id; a plain file beside it has none.
+    config = data.config if split is not None or not Path(source).is_file() else None
+    return read_table(
+        source,
+        text=data.text,
+        text_pair=data.text_pair,
+        label=data.label,
+        config=config,
+        split=split,
+        limit=limit,
+    )

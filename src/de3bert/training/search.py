@@ -101,5 +101,6 @@ def _optuna(recipe: Recipe, trials: int | None, done: list[Trial]) -> Iterator[S
     study = optuna.create_study(direction="maximize", sampler=sampler)
     for _ in range(trials or 20):
         trial = study.ask()
-        yield {key: trial.suggest_categorical(key, values) for key, values in recipe.search.items()}
+        chosen = {k: trial.suggest_categorical(k, values) for k, values in recipe.search.items()}
+        yield chosen  # type: ignore[misc]  # optuna cannot know it gives back what it was given
         study.tell(trial, done[-1].score)
