@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 	$(BIN)/de3 demo --out runs/demo $(ARGS)
 
 test: lint
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(ARGS)  # two workers, a core each
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

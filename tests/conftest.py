@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 # Tiny tensors on busy cores: threads cost more than they give. Must be set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-TINY_WORDS = (
+WORDS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] good bad great awful fine dull joy bore loved hated best worst "
     "film movie story actor plot scene start finish the a an was is not no and but very so it this "
     "that with of to in i you we they from one two never always"
-).split()
+)
+TINY_WORDS = WORDS.split()
 
 
 @pytest.fixture(scope="session")

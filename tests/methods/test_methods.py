@@ -52,15 +52,15 @@ def test_given_options_replace_defaults_and_nothing_else() -> None:
 
 def test_wrong_options_say_what_is_accepted() -> None:
     de3 = METHODS["de3"]
-    with pytest.raises(UsageError, match='option of method de3 "alfa". Did you mean "alpha"'):
+    with pytest.raises(UsageError, match=r'option of method de3 "alfa"\. Did you mean "alpha"'):
         de3.resolve({"alfa": 0.1})
-    with pytest.raises(UsageError, match="Option alpha of method de3 is a number, got '0.1'"):
+    with pytest.raises(UsageError, match=r"Option alpha of method de3 is a number, got '0\.1'"):
         de3.resolve({"alpha": "0.1"})
     with pytest.raises(UsageError, match=r"Option dar of method de3 is a word, got 1\.0"):
         de3.resolve({"dar": 1.0})
     with pytest.raises(UsageError, match="Available: none"):
         METHODS["full"].resolve({"alpha": 0.1})
-    with pytest.raises(UsageError, match='Unknown method "joint_entropy". Did you mean "joint-en'):
+    with pytest.raises(UsageError, match=r'method "joint_entropy"\. Did you mean "joint-entropy"'):
         METHODS["joint_entropy"]
 
 

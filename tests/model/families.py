@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    BertConfig,
+    BertModel,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
 SIZES = {
     "vocab_size": 60,
@@ -76,6 +83,12 @@ def tiny(family: str) -> PreTrainedModel:
             if parameter.dim() > 1:
                 torch.nn.init.normal_(parameter, std=0.15)
     return backbone.eval()
+
+
+def tiny_bert(**changes: object) -> BertModel:
+    """A random BERT with its ordinary initialisation, the same every time."""
+    torch.manual_seed(1)
+    return BertModel(BertConfig(**{**SIZES, **changes}))
 
 
 def batch() -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_the_loop_gives_the_backbones_own_states_bit_for_bit(family: str) -> Non
     # The last of the backbone's own list is normed on pre-norm families; compared above.
     for number, (mine, its) in enumerate(zip(ours[:-1], own.hidden_states[:-1], strict=True)):
         assert torch.equal(mine, its), f"after layer {number}"
-    for before, after in zip(ours, ours[1:], strict=False):
+    for before, after in itertools.pairwise(ours):
         assert not torch.allclose(before, after, atol=1e-3)  # no layer was skipped
 
 

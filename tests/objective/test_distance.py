@@ -60,7 +60,8 @@ def test_known_numbers() -> None:
 
 @pytest.mark.parametrize("form", DAR_FORMS)
 @pytest.mark.parametrize(
-    "measured", [[0.0, 0.0, 0.0], [0.0, 0.4, NAN], [0.3, 0.0, 0.0], [NAN, 0.1, NAN], [0.2, NAN, NAN]]
+    "measured",
+    [[0.0, 0.0, 0.0], [0.0, 0.4, NAN], [0.3, 0.0, 0.0], [NAN, 0.1, NAN], [0.2, NAN, NAN]],
 )
 def test_gradients_are_finite_at_the_corners(form: str, measured: list[float]) -> None:
     distances = torch.tensor([[measured]], requires_grad=True)

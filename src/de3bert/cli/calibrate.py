@@ -45,7 +45,7 @@ def run(
     default: Annotated[
         bool, typer.Option("--default", help="Use this point when none is asked for.")
     ] = False,
-    metric: Metric = "accuracy",
+    metric: Metric = None,
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,

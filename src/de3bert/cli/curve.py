@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from de3bert.cli.options import Json, Metric, Quiet
+from de3bert.cli.options import Json, Quiet
 from de3bert.cli.output import Voice, grid
 
 EXAMPLE = "Example: de3 curve runs/demo/test.trace --plot curve.png"
@@ -21,7 +21,7 @@ def run(
         typer.Option(help='"edr(lambda=1.0)", "entropy", "patience", "entropy x 2" ...; repeat.'),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a figure (.png, .svg, .pdf).")] = None,
-    metric: Metric = "accuracy",
+    metric: Annotated[str, typer.Option(help="accuracy, f1, macro_f1, matthews.")] = "accuracy",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -30,14 +30,27 @@ def run(
     from de3bert.exits.report import trade_off
 
     report = trade_off(traces, family, metric)
-    rows = [[line.label, *(line.score_at(speed) for speed in SPEEDS)] for line in report.lines]
+    single = [line for line in report.lines if len(line.curve) == 1]  # the oracle has one point
+    rows = [
+        [line.label, *(_shown(line.score_at(speed)) for speed in SPEEDS)]
+        for line in report.lines
+        if line not in single
+    ]
     if plot is not None:
         from de3bert.figures.curve import draw_report
 
         draw_report(plot, report)
         voice.note(f"wrote {plot}")
+    title = f"{metric} at the same layer speed-up (interpolated in mean layers)"
     voice.result(
         report.to_json(),
-        grid(["policy family", *(f"{speed:g}x" for speed in SPEEDS)], rows,
-             title=f"{metric} at the same layer speed-up (interpolated in mean layers)"),
-    )  # fmt: skip
+        grid(["policy family", *(f"{speed:g}x" for speed in SPEEDS)], rows, title=title),
+        *(
+            f"{line.label}: {line.curve.score[0]:.4f} at {line.curve.layer_speedup[0]:.2f}x"
+            for line in single
+        ),
+    )
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

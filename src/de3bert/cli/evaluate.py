@@ -27,7 +27,7 @@ def run(
     data: Data,
     point: Point = None,
     policy: PolicyLine = None,
-    metric: Metric = "accuracy",
+    metric: Metric = None,
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,
@@ -57,7 +57,7 @@ def run(
     summary = [
         ["policy", found.policy],
         [found.metric, f"{found.score:.4f} (95 % interval {low:.4f} to {high:.4f})"],
-        *([name, f"{value:.4f}"] for name, value in found.scores.items() if name != metric),
+        *([name, f"{value:.4f}"] for name, value in found.scores.items() if name != found.metric),
         ["mean layers", f"{found.layers_mean:.2f} of {classifier.depth}"],
         ["layer speed-up", f"{found.layer_speedup:.2f}"],
         ["rows", f"{found.rows} in {found.seconds:.1f} s"],

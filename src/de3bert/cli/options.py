@@ -29,7 +29,10 @@ Point = Annotated[str | None, typer.Option(help="Operating point by name.")]
 PolicyLine = Annotated[
     str | None, typer.Option("--policy", help='A policy instead, such as "entropy < 0.2".')
 ]
-Metric = Annotated[str, typer.Option(help="accuracy, f1, macro_f1 or matthews.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(help="accuracy, f1, macro_f1 or matthews; by default the model's own."),
+]
 BatchSize = Annotated[int, typer.Option(min=1, help="Rows per batch.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from de3bert.cli.options import Json, Label, Out, Quiet, Text, TextPair
 from de3bert.cli.output import Voice, grid
+
+if TYPE_CHECKING:
+    from de3bert.training.recipe import DataRecipe
 
 EXAMPLE = "Example: de3 train --data reviews.csv --backbone distilbert-base-uncased --out runs/mine"
 
@@ -57,8 +61,9 @@ def run(
     from de3bert.training.fit import fit
     from de3bert.training.recipe import resolve
 
+    settings = resolve(recipe, given, set_ or ())
     trained = fit(
-        resolve(recipe, given, set_ or ()),
+        settings,
         out,
         overwrite=overwrite,
         fresh=fresh,
@@ -66,10 +71,27 @@ def run(
     )
     for note in trained.notes:
         voice.warn(note)
+    tested = _score_test(settings.data, trained.folder)
     rows = [[layer, value] for layer, value in trained.exit_accuracy.items()]
     voice.result(
-        trained.to_json(),
+        {**trained.to_json(), "test": tested},
         grid(["layer", "accuracy (calibration rows)"], rows),
+        *([f"\nfull depth on test rows: {tested['scores']}"] if tested else []),
         f"\nmodel: {trained.folder}   training: {trained.seconds:.0f} s",
         f"next:  de3 calibrate {trained.folder} --data FILE --target layers=2.0 --name 2x",
     )
+
+
+def _score_test(data: DataRecipe, folder: Path) -> dict[str, Any] | None:
+    """Full-depth scores on the recipe's test rows, if it names any."""
+    if data.test is None:
+        return None
+    from de3bert.data.read import read_table
+    from de3bert.runtime.evaluate import evaluate
+    from de3bert.runtime.load import load
+
+    table = read_table(
+        data.test, text=data.text, text_pair=data.text_pair, label=data.label,
+        split=data.test_split, config=data.config if data.test_split else None,
+    )  # fmt: skip
+    return evaluate(load(folder), table, policy="full").to_json()

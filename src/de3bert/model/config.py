@@ -26,6 +26,7 @@ class EarlyExitConfig(PreTrainedConfig):
         prototypes: `linear` (the paper's), `identity` ("w/o PN") or `none`.
         exit_layers: layers with an exit, counted from 1; the last one is the full depth.
         max_length: longest input in tokens; longer texts are cut.
+        metric: what the task is scored by, unless a verb is told otherwise.
         operating_points: name -> policy, target and what was measured.
         default_point: the point used when none is asked for; full depth when unset.
     """
@@ -42,6 +43,7 @@ class EarlyExitConfig(PreTrainedConfig):
     prototypes: PrototypeKind = "linear"
     exit_layers: list[int] | None = None
     max_length: int = 128
+    metric: str = "accuracy"
     operating_points: dict[str, Any] | None = None
     default_point: str | None = None
 

@@ -48,7 +48,8 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
     supports_gradient_checkpointing = True
     accepts_loss_kwargs = False  # the loss is a mean: the Trainer must divide when it accumulates
     # Strict: the plain list protects from fp16 only, and bf16 is too coarse for a moving mean.
-    _keep_in_fp32_modules_strict = ["prototypes"]  # noqa: RUF012
+    # The vectors alone: named as a whole, the bank's flags and counts would become floats too.
+    _keep_in_fp32_modules_strict = ["prototypes.vectors"]  # noqa: RUF012
     _supports_sdpa = True
     _supports_flash_attn = True
 
@@ -127,8 +128,8 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         )
         if declared.internal_exits and kind != "none" and len(config.exit_layers or ()) < 2:
             raise UsageError(
-                f"Method {method} needs an exit before the last layer, got exit_layers={exit_layers}. "
-                'Name one, or use the method "full".'
+                f"Method {method} needs an exit before the last layer, "
+                f'got exit_layers={exit_layers}. Name one, or use the method "full".'
             )
         for part in (*encoder.modules(), *encoder.parameters(), *encoder.buffers()):
             part._is_hf_initialized = True  # type: ignore[attr-defined]  # post_init lets it be
@@ -166,15 +167,17 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
                 if self.prototypes is not None and number < self.encoder.depth:
                     projected.append(self.project(pooled, number))
         exit_logits = torch.stack(logits, 1)
-        output = EarlyExitOutput(logits=logits[-1], exit_logits=exit_logits)
+        together = distances = loss = None
         if self.prototypes is not None and projected:
-            output.projected = torch.stack(projected, 1)
+            together = torch.stack(projected, 1)
             if self.training and labels is not None:
-                self.prototypes.update(output.projected, labels)
-            output.distances = self.prototypes(output.projected)
+                self.prototypes.update(together, labels)
+            distances = self.prototypes(together)
         if labels is not None:
-            batch = ExitBatch(exit_logits, labels, output.distances, self.objective.options)
-            output.loss = self.objective(batch)
+            batch = ExitBatch(exit_logits, labels, distances, self.objective.options)
+            loss = self.objective(batch)
+        # Made in one go: as a tuple, an output keeps the order in which its fields were set.
+        output = EarlyExitOutput(loss, logits[-1], exit_logits, distances, together)
         return output if return_dict is not False else output.to_tuple()
 
     def pooled(self, hidden: Tensor, mask: Tensor, layer: int) -> Tensor:
@@ -265,12 +268,24 @@ def _fitting_length(max_length: int, backbone_config: Any) -> int:
     positions = getattr(backbone_config, "max_position_embeddings", None)
     if positions is None or positions < 1:
         return max_length
-    # RoBERTa and its kin begin counting positions behind the padding index.
-    offset = 2 if backbone_config.model_type in OFFSET_POSITIONS else 0
+    # RoBERTa and its kin begin counting positions behind the padding index, 1 unless changed.
+    offset = 0
+    if backbone_config.model_type in OFFSET_POSITIONS:
+        offset = max(2, (getattr(backbone_config, "pad_token_id", None) or 0) + 1)
     return min(max_length, positions - offset)
 
 
-OFFSET_POSITIONS = {"camembert", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl"}
+OFFSET_POSITIONS = {
+    "camembert",
+    "data2vec-text",
+    "ibert",
+    "luke",
+    "mpnet",
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
+}
 
 AutoConfig.register(EarlyExitConfig.model_type, EarlyExitConfig)
 AutoModelForSequenceClassification.register(EarlyExitConfig, EarlyExitForSequenceClassification)

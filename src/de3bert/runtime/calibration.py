@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
-from de3bert.exits import OperatingPoint, Trace
+from de3bert.exits import OperatingPoint, Signal, Trace
 from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, calibrate
 from de3bert.exits.points import Target
+from de3bert.methods import METHODS
 from de3bert.runtime.evaluate import trace_table
 from de3bert.runtime.load import check_folder, load
 from de3bert.runtime.points import check_point_name, store_points
+from de3bert.runtime.summary import read_config
+from de3bert.runtime.weights import weights_sha256
 
 __all__ = ["calibrate_model"]
 
@@ -25,7 +29,7 @@ def calibrate_model(
     trace: str | Path | None = None,
     family: str | None = None,
     wide: bool = False,
-    metric: str = "accuracy",
+    metric: str | None = None,
     default: bool = False,
     batch_size: int = 32,
     progress: str | None = None,
@@ -37,23 +41,42 @@ def calibrate_model(
     Target.parse(target)
     check_point_name(name)
     check_folder(Path(folder))
+    config = read_config(folder)
+    metric = metric or config.get("metric", "accuracy")
     if table is not None:
         recorded = trace_table(load(folder), table, batch_size=batch_size, progress=progress)
     else:
         recorded = Trace.load(str(trace))
-        _check_trace(recorded, folder)
+        _check_trace(recorded, config, folder)
+    family = family or _declared_family(config["method"], recorded)
     lambdas = WIDE_LAMBDA_GRID if wide else LAMBDA_GRID
     point = calibrate(recorded, target, name=name, family=family, lambdas=lambdas, metric=metric)
     store_points(folder, [point], default=name if default else None)
     return point
 
 
-def _check_trace(trace: Trace, folder: str | Path) -> None:
-    from de3bert.runtime.summary import read_config
+def _declared_family(method: str, trace: Trace) -> str:
+    """The signal the method was made for, or entropy when the model has no prototypes for it."""
+    declared = METHODS[method].signal
+    blind = trace.distances is None and Signal.parse(declared).needs_distances
+    return "entropy" if blind else declared
 
-    config = read_config(folder)
+
+def _check_trace(trace: Trace, config: dict[str, Any], folder: str | Path) -> None:
     if list(trace.exit_layers) != config["exit_layers"]:
         raise UsageError(
             f"The trace has exits at {list(trace.exit_layers)}, the model at "
             f"{config['exit_layers']}: it was made from another model."
+        )
+    names = [config["id2label"][key] for key in sorted(config["id2label"], key=int)]
+    if list(trace.label_names) != names:
+        raise UsageError(
+            f"The trace has the classes {', '.join(trace.label_names)}, the model "
+            f"{', '.join(names)}: it was made from another model."
+        )
+    made_by = trace.info.get("weights")
+    if made_by is not None and made_by != weights_sha256(folder):
+        raise UsageError(
+            f"The trace was made by a model with other weights than {folder} has. "
+            "Make it again with `de3 trace`."
         )

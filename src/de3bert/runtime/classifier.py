@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from de3bert.registry import unknown
 from de3bert.runtime.engine import Outcome, TokenRow, run_batch, run_sorted
 from de3bert.runtime.prediction import ExplainedLayer, Explanation, Prediction
 from de3bert.runtime.tracing import record
+from de3bert.runtime.weights import weights_sha256
 
 if TYPE_CHECKING:
     from de3bert.runtime.torch_backend import TorchBackend
@@ -50,11 +49,7 @@ class Classifier:
     @functools.cached_property
     def weights_sha256(self) -> str | None:
         """Names the weights; None for a model that is not a local folder."""
-        path = Path(self.source) / "model.safetensors"
-        if not path.exists():
-            return None
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return weights_sha256(self.source)
 
     @property
     def has_prototypes(self) -> bool:
@@ -66,6 +61,10 @@ class Classifier:
         stored = self.config.operating_points
         return {name: OperatingPoint.from_json(document) for name, document in stored.items()}
 
+    def point_name(self, point: str | None = None) -> str:
+        """The point that is used when `point` is asked for: the model's default for None."""
+        return point or self.config.default_point or FULL
+
     def policy(self, point: str | None = None, policy: str | Policy | None = None) -> Policy:
         """The policy of a point, or the one given; the model's default when neither is."""
         if policy is not None:
@@ -73,7 +72,7 @@ class Classifier:
                 raise UsageError("Give a point or a policy, not both.")
             chosen = Policy.parse(policy) if isinstance(policy, str) else policy
         else:
-            chosen = self._point_policy(point or self.config.default_point or FULL)
+            chosen = self._point_policy(self.point_name(point))
         self._check(chosen)
         return chosen
 
@@ -90,10 +89,7 @@ class Classifier:
         Rows that have left are dropped from the batch before the next layer; label and exit layer
         are those of one-by-one prediction, whatever the batch size.
         """
-        if isinstance(texts, str):
-            raise UsageError("predict takes a list of texts; for one text pass [text].")
-        if batch_size < 1:
-            raise UsageError(f"batch_size must be at least 1, got {batch_size}.")
+        _check_batch_size(batch_size)
         chosen = self.policy(point, policy)
         rows = self.encode(texts)
         if not rows:
@@ -104,11 +100,20 @@ class Classifier:
 
     def encode(self, texts: Sequence[TextInput]) -> list[TokenRow]:
         """Token rows; counts in `truncated` the texts that were cut to the model's limit."""
+        if isinstance(texts, str):
+            raise UsageError("Give a list of texts; for one text pass [text].")
         bad = next((i for i, text in enumerate(texts) if not _is_text(text)), None)
         if bad is not None:
             raise UsageError(
                 f"Text {bad + 1} of {len(texts)} is not a text or a pair of texts with something "
                 f"in it: {texts[bad]!r}."
+            )
+        pairs = [isinstance(text, tuple) for text in texts]
+        other = next((i for i, pair in enumerate(pairs) if pair != pairs[0]), None)
+        if other is not None:
+            raise UsageError(
+                f"Text {other + 1} of {len(texts)} is not of the kind of the first: give single "
+                "texts or pairs of texts, not both in one call."
             )
         encoded = self.backend.encoder(texts)
         self.truncated = encoded.truncated
@@ -120,19 +125,25 @@ class Classifier:
         labels: np.ndarray | None = None,
         *,
         batch_size: int = 32,
+        distances: bool | None = None,
         info: dict[str, Any] | None = None,
         progress: str | None = None,
     ) -> Trace:
-        """One full-depth pass that records every exit: the material of curves and calibration."""
-        self._check_prototypes()
+        """One full-depth pass that records every exit: the material of curves and calibration.
+
+        Distances are recorded where the model has prototypes, unless `distances` is False.
+        """
+        _check_batch_size(batch_size)
+        if distances is None:
+            self._check_prototypes()
+            distances = self.has_prototypes and len(self.backend.exit_layers) > 1
         rows = self.encode(texts)
-        with_distances = self.has_prototypes and len(self.backend.exit_layers) > 1
-        logits, distances = record(
-            self.backend, rows, batch_size, distances=with_distances, progress=progress
+        logits, far = record(
+            self.backend, rows, batch_size, distances=distances, progress=progress
         )
         return Trace(
             logits=logits,
-            distances=distances,
+            distances=far,
             labels=labels,
             tokens=np.array([len(row["input_ids"]) for row in rows], dtype=np.int32),
             exit_layers=self.backend.exit_layers,
@@ -145,7 +156,7 @@ class Classifier:
     ) -> Explanation:
         """Layer by layer, what each exit said of a text and where the policy let it go."""
         chosen = self.policy(point, policy)
-        trace = self.trace([text])
+        trace = self.trace([text], distances=False if self._unset_prototypes() else None)
         left = int(replay(trace, chosen).exit_layers[0])
         weight = _lambda_of(chosen, self.config)
         layers = _explained_layers(trace, left, weight)
@@ -184,18 +195,27 @@ class Classifier:
                 )
             self._check_prototypes()
 
-    def _check_prototypes(self) -> None:
+    def _unset_prototypes(self) -> list[str]:
+        """Classes whose prototypes were never set."""
         bank = self.backend.model.prototypes
-        if bank is None or bool(bank.initialised.all()):
-            return
-        missing = [
-            n for n, seen in zip(self.label_names, bank.initialised, strict=True) if not seen
-        ]
-        raise De3Error(
-            f"The prototypes of these classes were never set: {', '.join(missing)}. "
-            "The model has not been trained on rows of those classes; train it, or use an entropy "
-            "policy such as `entropy < 0.2`."
-        )
+        if bank is None:
+            return []
+        done = bank.initialised.tolist()
+        return [name for name, seen in zip(self.label_names, done, strict=True) if not seen]
+
+    def _check_prototypes(self) -> None:
+        missing = self._unset_prototypes()
+        if missing:
+            raise De3Error(
+                f"The prototypes of these classes were never set: {', '.join(missing)}. "
+                "The model has not been trained on rows of those classes; train it, or use an "
+                "entropy policy such as `entropy < 0.2`."
+            )
+
+
+def _check_batch_size(batch_size: int) -> None:
+    if batch_size < 1:
+        raise UsageError(f"batch_size must be at least 1, got {batch_size}.")
 
 
 def _is_text(value: object) -> bool:

@@ -75,10 +75,11 @@ def evaluate(
     *,
     point: str | None = None,
     policy: str | Policy | None = None,
-    metric: str = "accuracy",
+    metric: str | None = None,
     batch_size: int = 32,
 ) -> Evaluation:
-    """Predicts with real stopping and scores the answers."""
+    """Predicts with real stopping and scores the answers, by default with the model's metric."""
+    metric = metric or str(classifier.config.metric)
     METRICS[metric]
     chosen = classifier.policy(point, policy)
     labels = class_numbers(classifier, table)
@@ -91,7 +92,7 @@ def evaluate(
     classes = len(classifier.label_names)
     names = [name for name in METRICS if classes == 2 or name != "f1"]
     return Evaluation(
-        point=point if policy is None else None,
+        point=classifier.point_name(point) if policy is None else None,
         policy=str(chosen),
         rows=len(table),
         truncated=classifier.truncated,

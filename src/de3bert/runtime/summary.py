@@ -33,6 +33,7 @@ def summarise(classifier: Classifier) -> dict[str, Any]:
         "prototypes": config.prototypes,
         "prototypes_set": _prototypes_set(model),
         "max_length": config.max_length,
+        "metric": config.metric,
         "parameters": total,
         "exit_parameters": added,
         "exit_parameter_share": round(sum(added.values()) / (total - sum(added.values())), 6),

@@ -24,6 +24,7 @@ from transformers import (
 
 from de3bert.card import write_card
 from de3bert.errors import De3Error, UsageError
+from de3bert.exits.metrics import METRICS
 from de3bert.files import replace_folder, write_json, write_text
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder, load_tokenizer
@@ -83,6 +84,7 @@ def fit(
     Checkpoints live in `OUT.training` until the model folder is complete. `fresh` discards them.
     """
     out = Path(out)
+    METRICS[recipe.data.metric]  # an unknown one is refused before the work, not after
     scratch = _scratch_folder(out, recipe, overwrite=overwrite, fresh=fresh)
     set_seed(recipe.train.seed)
     splits = splits or read_splits(recipe.data, recipe.train.seed)
@@ -96,6 +98,7 @@ def fit(
         max_length=recipe.data.max_length,
         **recipe.method_options,  # type: ignore[arg-type]  # their names are checked there
     )
+    model.config.metric = recipe.data.metric
     encoder = TextEncoder(load_tokenizer(recipe.backbone), model.config.max_length)
     train = encoder(splits.train.inputs())
     calibration = encoder(splits.calibration.inputs())
