@@ -15,11 +15,13 @@ from typing import Any
 
 from de3bert.errors import De3Error
 
-__all__ = ["replace_file", "replace_folder", "write_json", "write_text"]
+__all__ = ["disk_is_full", "replace_file", "replace_folder", "write_json", "write_text"]
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Writers in other languages report the system's error as text only.
-NO_SPACE_TEXT = re.compile(rf"os error ({'|'.join(map(str, NO_SPACE))})\b|No space left")
+NO_SPACE_TEXT = re.compile(
+    rf"os error ({'|'.join(map(str, NO_SPACE))})\b|No space left|inline_container.*unexpected pos"
+)
 REFUSALS = {
     errno.EACCES: "no permission to write there; choose another place",
     errno.EPERM: "no permission to write there; choose another place",
@@ -97,6 +99,13 @@ def write_json(target: str | Path, document: Any) -> None:
     write_text(target, text + "\n")
 
 
+def disk_is_full(error: BaseException) -> bool:
+    """Whether a writer failed for want of space, whatever kind of error it raised."""
+    if isinstance(error, OSError):
+        return error.errno in NO_SPACE
+    return NO_SPACE_TEXT.search(str(error)) is not None
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -115,12 +124,8 @@ def _space_explained(target: Path) -> Iterator[None]:
     """While the caller writes: only a full disk is about the target, the rest is the caller's."""
     try:
         yield
-    except OSError as error:
-        if error.errno in NO_SPACE:
-            raise _full(target) from error
-        raise
     except Exception as error:
-        if NO_SPACE_TEXT.search(str(error)):
+        if disk_is_full(error):
             raise _full(target) from error
         raise
 
@@ -131,7 +136,7 @@ def _explained(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in NO_SPACE:
+        if disk_is_full(error):
             raise _full(target) from error
         reason = REFUSALS.get(error.errno or 0)
         if reason is None:

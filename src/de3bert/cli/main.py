@@ -25,6 +25,8 @@ from de3bert.errors import De3Error
 
 __all__ = ["app", "main"]
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="de3",
     help="Early-exit text classifiers: train, see the curve, pick a point, predict.",
@@ -60,9 +62,12 @@ def main() -> None:
     except De3Error as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stop:
+        # The parser turns Ctrl-C within a verb into an exit with this code.
+        if isinstance(stop, SystemExit) and stop.code != INTERRUPTED:
+            raise
         print("\nstopped; run the same command again to go on", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of a pipe went away (`de3 predict ... | head`): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

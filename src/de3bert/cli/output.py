@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Voice", "grid"]
+__all__ = ["Voice", "grid", "json_text"]
 
 WIDE = 160
 
@@ -43,13 +44,28 @@ class Voice:
     def result(self, document: Any, *shown: Any) -> None:
         """The verb's answer: `document` with --json, else the things to show, in order."""
         if self.as_json:
-            print(json.dumps(document, indent=2, ensure_ascii=False))
+            print(json_text(document, indent=2))
             return
         for item in shown:
             if isinstance(item, str):
                 self.out.print(item, markup=False, soft_wrap=True)
             else:
                 self.out.print(item)
+
+
+def json_text(document: Any, indent: int | None = None) -> str:
+    """JSON that every reader takes: what is not a number becomes null, dates become text."""
+    return json.dumps(
+        _plain(document), indent=indent, ensure_ascii=False, allow_nan=False, default=str
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from typing import Annotated
 
 import typer
 
 from de3bert.cli.options import BatchSize, Json, Model, Point, PolicyLine, Quiet, Text, TextPair
-from de3bert.cli.output import Voice
+from de3bert.cli.output import Voice, json_text
 
 EXAMPLE = "Example: echo 'a joy from start to finish' | de3 predict runs/demo/model --point 2x"
 
@@ -43,4 +42,4 @@ def run(
         voice.result(answers)
         return
     for answer in answers:
-        print(json_module.dumps(answer, ensure_ascii=False, default=str))
+        print(json_text(answer))

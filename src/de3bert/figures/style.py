@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from de3bert.errors import De3Error
+from de3bert.errors import De3Error, UsageError
 from de3bert.files import replace_file
 
 __all__ = ["COLOURS", "figure"]
+
+FORMATS = (".png", ".svg", ".pdf")
 
 # Okabe and Ito's palette, told apart with every common colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -29,6 +31,10 @@ SETTINGS: dict[Any, Any] = {
 @contextmanager
 def figure(path: str | Path, width: float, height: float, columns: int = 1) -> Iterator[Any]:
     """Yields the axes (an array of them for several columns) and writes the figure into place."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise UsageError(
+            f"A figure is written as {', '.join(FORMATS)}, by the end of its name; got {path}."
+        )
     try:
         import matplotlib
         from matplotlib.figure import Figure

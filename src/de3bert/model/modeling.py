@@ -16,6 +16,7 @@ from de3bert.errors import UsageError
 from de3bert.methods import METHODS, Method
 from de3bert.methods.method import OptionValue
 from de3bert.model.backbone import load_backbone
+from de3bert.model.chunks import length_chunks
 from de3bert.model.config import EarlyExitConfig, PrototypeKind
 from de3bert.model.encoder import Encoder, check_same_as_backbone
 from de3bert.model.layout import Layout, find_layout
@@ -155,9 +156,33 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         return_dict: bool | None = None,
     ) -> EarlyExitOutput | tuple[Tensor, ...]:
         """Runs all layers and every exit."""
-        prepared = self.encoder.prepare(
-            input_ids, attention_mask, token_type_ids=token_type_ids, position_ids=position_ids
-        )
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        inputs = {
+            "input_ids": input_ids,
+            "attention_mask": mask,
+            "token_type_ids": token_type_ids,
+            "position_ids": position_ids,
+        }
+        chunks = length_chunks(mask) if position_ids is None else None
+        if chunks is None:
+            exit_logits, projected = self._all_exits(inputs)
+        else:
+            exit_logits, projected = self._all_exits_in_chunks(inputs, chunks)
+        distances = loss = None
+        if self.prototypes is not None and projected is not None:
+            if self.training and labels is not None:
+                self.prototypes.update(projected, labels)
+            distances = self.prototypes(projected)
+        if labels is not None:
+            batch = ExitBatch(exit_logits, labels, distances, self.objective.options)
+            loss = self.objective(batch)
+        # Made in one go: as a tuple, an output keeps the order in which its fields were set.
+        output = EarlyExitOutput(loss, exit_logits[:, -1], exit_logits, distances, projected)
+        return output if return_dict is not False else output.to_tuple()
+
+    def _all_exits(self, inputs: dict[str, Tensor | None]) -> tuple[Tensor, Tensor | None]:
+        """Logits (rows, exits, classes) and projected vectors (rows, exits - 1, hidden)."""
+        prepared = self.encoder.prepare(**inputs)  # type: ignore[arg-type]
         hidden, logits, projected = prepared.embedded, [], []
         for number in range(1, self.encoder.depth + 1):
             hidden = self.encoder.layer(prepared, number, hidden)
@@ -166,19 +191,20 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
                 logits.append(self.classify(pooled, number))
                 if self.prototypes is not None and number < self.encoder.depth:
                     projected.append(self.project(pooled, number))
-        exit_logits = torch.stack(logits, 1)
-        together = distances = loss = None
-        if self.prototypes is not None and projected:
-            together = torch.stack(projected, 1)
-            if self.training and labels is not None:
-                self.prototypes.update(together, labels)
-            distances = self.prototypes(together)
-        if labels is not None:
-            batch = ExitBatch(exit_logits, labels, distances, self.objective.options)
-            loss = self.objective(batch)
-        # Made in one go: as a tuple, an output keeps the order in which its fields were set.
-        output = EarlyExitOutput(loss, logits[-1], exit_logits, distances, together)
-        return output if return_dict is not False else output.to_tuple()
+        return torch.stack(logits, 1), torch.stack(projected, 1) if projected else None
+
+    def _all_exits_in_chunks(
+        self, inputs: dict[str, Tensor | None], chunks: list[tuple[Tensor, int]]
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same as `_all_exits`, chunk by chunk, back in the order of the batch."""
+        parts = []
+        for rows, longest in chunks:
+            cut = {k: None if v is None else v[rows, :longest] for k, v in inputs.items()}
+            parts.append(self._all_exits(cut))
+        back = torch.argsort(torch.cat([rows for rows, _ in chunks]))
+        logits = torch.cat([part[0] for part in parts])[back]
+        projected = [part[1] for part in parts if part[1] is not None]
+        return logits, torch.cat(projected)[back] if projected else None
 
     def pooled(self, hidden: Tensor, mask: Tensor, layer: int) -> Tensor:
         """The vector that the exit at `layer` reads, (rows, hidden)."""

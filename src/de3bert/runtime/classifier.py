@@ -138,9 +138,7 @@ class Classifier:
             self._check_prototypes()
             distances = self.has_prototypes and len(self.backend.exit_layers) > 1
         rows = self.encode(texts)
-        logits, far = record(
-            self.backend, rows, batch_size, distances=distances, progress=progress
-        )
+        logits, far = record(self.backend, rows, batch_size, distances=distances, progress=progress)
         return Trace(
             logits=logits,
             distances=far,

@@ -92,3 +92,12 @@ class SaveOnSignal(TrainerCallback):
         if self.caught is not None:
             control.should_save = True
             control.should_training_stop = True
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        # The Trainer takes the stop for the end of an epoch. A score in the middle of one must not
+        # enter the choice of the best checkpoint: the training that is resumed would end otherwise.
+        if self.caught is not None and not float(state.epoch or 0.0).is_integer():
+            control.should_evaluate = False
+            control.should_save = False

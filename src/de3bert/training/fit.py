@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import math
 import shutil
@@ -25,10 +26,11 @@ from transformers import (
 from de3bert.card import write_card
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits.metrics import METRICS
-from de3bert.files import replace_folder, write_json, write_text
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.files import disk_is_full, replace_folder, write_json, write_text
+from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder, load_tokenizer
 from de3bert.training.callbacks import LiveProgress, SaveOnSignal
+from de3bert.training.order import OrderedTrainer
 from de3bert.training.recipe import Recipe, recipe_text
 from de3bert.training.rows import Rows, Splits, collate, read_splits
 
@@ -67,7 +69,13 @@ class Trained:
 
 def is_finished(folder: Path) -> bool:
     """Whether a complete model folder stands there."""
-    return (folder / "config.json").exists() and (folder / "model.safetensors").exists()
+    if not (folder / "model.safetensors").exists():
+        return False
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("model_type") == EarlyExitConfig.model_type
 
 
 def fit(
@@ -110,6 +118,8 @@ def fit(
         Rows(calibration, splits.calibration_labels),
         encoder,
     )
+    # Only now, when nothing can be wrong with the request any more, is something written.
+    write_text(scratch / "fingerprint", recipe.fingerprint())
     seconds = _run(trainer, scratch, progress)
     accuracy = _exit_accuracy(trainer, model)
     notes = _notes(model, accuracy, splits, train.truncated, len(train.rows))
@@ -129,24 +139,23 @@ def fit(
             "log": trainer.state.log_history,
         }
         write_json(folder / "training.json", record)
-        write_card(folder, out.name)
+        write_card(folder, out.absolute().name)
     shutil.rmtree(scratch, ignore_errors=True)
     return Trained(out, accuracy, seconds, trainer.state.global_step, notes)
 
 
 def _scratch_folder(out: Path, recipe: Recipe, *, overwrite: bool, fresh: bool) -> Path:
-    scratch = out.with_name(out.name + ".training")
+    scratch = out.absolute().with_name(out.absolute().name + ".training")
     _check_place(out, overwrite)
     if fresh:
         shutil.rmtree(scratch, ignore_errors=True)
     marker = scratch / "fingerprint"
-    if marker.exists() and marker.read_text() != recipe.fingerprint():
+    same = marker.exists() and marker.read_text(encoding="utf-8") == recipe.fingerprint()
+    if not same and _last_checkpoint(scratch) is not None:
         raise UsageError(
             f"An unfinished training with another recipe lies in {scratch}.\n"
             "Pass --fresh to discard it, or choose another --out."
         )
-    if not marker.exists():
-        write_text(marker, recipe.fingerprint())
     return scratch
 
 
@@ -185,10 +194,9 @@ def _trainer(
         fp16=half,
         bf16=brain,
         seed=settings.seed,
-        train_sampling_strategy="group_by_length",
         eval_strategy="epoch",
         save_strategy="epoch",
-        save_total_limit=1,
+        save_total_limit=2,  # the best and the last; with 1 a stop would delete the last
         load_best_model_at_end=True,
         metric_for_best_model=BEST,
         greater_is_better=True,
@@ -204,7 +212,7 @@ def _trainer(
         callbacks.append(EarlyStoppingCallback(settings.early_stopping))
     if settings.save_steps:
         callbacks.append(SaveEvery(settings.save_steps))
-    trainer = Trainer(
+    trainer = OrderedTrainer(
         model=model,
         args=arguments,
         train_dataset=train,
@@ -241,9 +249,14 @@ def _run(trainer: Trainer, scratch: Path, progress: bool) -> float:
         trainer.add_callback(stop)
         try:
             trainer.train(resume_from_checkpoint=checkpoint)
-        except OSError as error:
+        except Exception as error:
+            reason = "the disk is full (or a size limit was reached)" if disk_is_full(error) else ""
+            if isinstance(error, OSError):
+                reason = reason or str(error.strerror or error)
+            if not reason:
+                raise
             raise De3Error(
-                f"A checkpoint could not be written in {scratch}: {error.strerror}. "
+                f"A checkpoint could not be written in {scratch}: {reason}. "
                 "The checkpoint before it is kept; free some space and run the same command again."
             ) from error
     if stop.caught is not None:
@@ -256,12 +269,20 @@ def _last_checkpoint(scratch: Path) -> str | None:
     """The newest complete checkpoint; half-written ones are removed."""
     complete: list[tuple[int, Path]] = []
     for folder in scratch.glob("checkpoint-*"):
-        # The Trainer writes its state last, so that file marks a complete checkpoint.
-        if (folder / "trainer_state.json").exists():
+        if _is_complete(folder):
             complete.append((int(folder.name.split("-")[1]), folder))
         else:
             shutil.rmtree(folder, ignore_errors=True)
     return str(max(complete)[1]) if complete else None
+
+
+def _is_complete(checkpoint: Path) -> bool:
+    # The Trainer writes its state last, so a whole file of that name marks a whole checkpoint.
+    try:
+        json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _precision(wanted: str) -> tuple[bool, bool]:

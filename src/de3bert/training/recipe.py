@@ -62,6 +62,8 @@ class TrainRecipe(Section):
     mixed_precision: Literal["auto", "no", "bf16", "fp16"] = "auto"
     early_stopping: int = Field(default=0, ge=0)  # epochs without improvement; 0: off
     save_steps: int | None = Field(default=None, ge=1)  # extra checkpoints within an epoch
+    # Batches of one length each. Off by default: prototypes follow the last batches, see the docs.
+    group_by_length: bool = False
     seed: int = 42
 
 
@@ -88,15 +90,15 @@ def load_recipe(source: str | Path) -> dict[str, Any]:
     """The settings of a recipe file, or of a recipe that ships with the package ("sst2")."""
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else _shipped(str(source))
+        text = path.read_text(encoding="utf-8") if path.is_file() else _shipped(str(source))
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"The recipe {source} is not valid TOML: {error}") from error
 
 
 def recipe_from(settings: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
     """Checks settings, with `key.path=value` overrides on top (TOML values or bare words)."""
-    merged = json.loads(json.dumps(settings))
+    merged = json.loads(json.dumps(settings, default=str))  # a copy; TOML has dates, a recipe none
     for override in overrides:
         key, separator, value = override.partition("=")
         if not separator or not key.strip():
@@ -125,8 +127,9 @@ def resolve(
             _assign(settings, key.split("."), value)
     named = {line.partition("=")[0].strip() for line in overrides}
     for key, option in (("backbone", "--backbone"), ("data.train", "--data")):
-        head, _, tail = key.partition(".")
-        present = settings.get(head, {}).get(tail) if tail else settings.get(head)
+        present: Any = settings
+        for part in key.split("."):
+            present = present.get(part) if isinstance(present, dict) else present
         if present is None and key not in named:
             raise UsageError(f"Nothing says {key}: pass {option}, or a --recipe that has it.")
     return recipe_from(settings, overrides)

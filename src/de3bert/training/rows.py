@@ -35,6 +35,7 @@ class Rows(Dataset[dict[str, object]]):
     """Token rows with labels, as the Trainer reads them."""
 
     def __init__(self, encoded: Encoded, labels: np.ndarray) -> None:
+        self.lengths = encoded.lengths
         self.rows = [
             {**row, "labels": int(label)}
             for row, label in zip(encoded.rows, labels.tolist(), strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import shutil
@@ -55,6 +54,9 @@ def search(
     """
     if not recipe.search:
         raise UsageError("The recipe has no [search] section, so there is nothing to try.")
+    empty = [name for name, values in recipe.search.items() if not values]
+    if empty:
+        raise UsageError(f"The [search] section lists no values for {', '.join(empty)}.")
     if sampler not in ("grid", "optuna"):
         raise UsageError(f'Unknown sampler "{sampler}". Available: grid, optuna.')
     out = Path(out)
@@ -71,8 +73,8 @@ def search(
 
 def _trial(recipe: Recipe, settings: Settings, folder: Path, progress: bool) -> Trial:
     changed = recipe_from(recipe.model_dump(exclude={"search"}), _overrides(settings))
-    key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-    place = folder / key
+    # By everything that changes the result: another recipe never takes this one's trials over.
+    place = folder / changed.fingerprint()
     record = place / "training.json"
     if record.exists():
         accuracy = json.loads(record.read_text(encoding="utf-8"))["exit_accuracy"]

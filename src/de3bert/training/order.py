@@ -1,0 +1,55 @@
+"""The order of training rows: near lengths together, fixed by seed and epoch alone.
+
+The Trainer's own sampler draws from the generator that dropout uses as well, so a training resumed
+within an epoch would shuffle anew: some rows twice, others never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset, Sampler
+from transformers import Trainer
+from transformers.trainer_pt_utils import get_length_grouped_indices
+
+from de3bert.training.rows import Rows
+
+__all__ = ["EpochOrder", "OrderedTrainer"]
+
+
+class EpochOrder(Sampler[int]):
+    """Indices of rows of near lengths, shuffled by the seed and the number of the epoch.
+
+    Args:
+        lengths: tokens of each row.
+        group: rows per optimiser step, taken from near lengths.
+        epoch: gives the epochs done so far; a part of one does not count.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], group: int, seed: int, epoch: Callable[[], float]
+    ) -> None:
+        self.lengths = list(lengths)
+        self.group = group
+        self.seed = seed
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        # Far apart, so that the second epoch of one seed is not the first of the next.
+        generator = torch.Generator().manual_seed(self.seed + 1_000_003 * int(self.epoch()))
+        return iter(get_length_grouped_indices(self.lengths, self.group, generator=generator))
+
+
+class OrderedTrainer(Trainer):
+    """The Trainer with `EpochOrder`: a resumed training sees the rows it would have seen."""
+
+    def _get_train_sampler(self, train_dataset: Dataset[Any] | None = None) -> EpochOrder:
+        rows = self.train_dataset if train_dataset is None else train_dataset
+        assert isinstance(rows, Rows)  # `fit` gives no other
+        group = self.args.train_batch_size * self.args.gradient_accumulation_steps
+        return EpochOrder(rows.lengths, group, self.args.seed, lambda: self.state.epoch or 0.0)

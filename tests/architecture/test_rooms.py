@@ -1,0 +1,155 @@
+"""The shape of the package: rooms import downwards only, files stay small, imports stay light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import de3bert
+
+ROOT = Path(de3bert.__file__).parent
+BASE = {"errors", "registry"}
+MAY_IMPORT = {
+    "exits": BASE | {"files"},
+    "data": BASE | {"files"},
+    "methods": BASE | {"exits"},
+    "objective": BASE | {"methods", "exits"},
+    "model": BASE | {"objective", "methods", "exits", "files"},
+    "training": BASE
+    | {"model", "objective", "methods", "exits", "data", "card", "files", "machine"},
+    # `methods` is data without torch: the signal a method was made for.
+    "runtime": BASE | {"exits", "data", "methods", "card", "files", "machine"},
+    "figures": {"exits", "files", "errors"},
+    "errors": set(),
+    "registry": {"errors"},
+    "files": {"errors"},
+    "card": {"files", "errors"},
+    "machine": set(),
+}
+HEAVY = {"torch", "transformers", "accelerate", "datasets"}
+FREE_OF_HEAVY = {"exits", "data", "methods", "figures", "files", "card", "machine", "registry"}
+LONGEST_FILE = 400
+DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common", "tools"}
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imported(path: Path, *, top_only: bool = False) -> Iterator[str]:
+    """Full names of what a file imports, also inside functions unless `top_only`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in tree.body if top_only else ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports name the whole path"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def rooms_imported(path: Path) -> set[str]:
+    names = (name.split(".") for name in imported(path) if name.startswith("de3bert."))
+    return {name[1] for name in names if (ROOT / name[1]).exists() or is_module(name[1])}
+
+
+def is_module(name: str) -> bool:
+    return (ROOT / f"{name}.py").exists()
+
+
+@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+def test_imports_go_downwards_only(room):
+    files = [path for path in modules() if room_of(path) == room]
+    assert files
+    for path in files:
+        allowed = MAY_IMPORT[room] | {room}
+        if room == "runtime" and path.name.startswith("torch_"):
+            allowed = allowed | {"model"}
+        assert rooms_imported(path) <= allowed, path
+
+
+def test_every_room_has_its_rule():
+    rooms = {room_of(path) for path in modules()} - {"__init__", "cli", "demo"}
+    assert rooms == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("room", sorted(FREE_OF_HEAVY))
+def test_rooms_that_never_see_torch(room):
+    for path in (path for path in modules() if room_of(path) == room):
+        heavy = {name.split(".")[0] for name in imported(path)} & HEAVY
+        if path.name == "hub.py":
+            heavy -= {"datasets"}  # the one place that reads the hub, inside a function
+        assert not heavy, path
+
+
+def test_only_the_torch_files_of_the_runtime_import_torch():
+    for path in (path for path in modules() if room_of(path) == "runtime"):
+        heavy = {name.split(".")[0] for name in imported(path)} & HEAVY
+        assert not heavy or path.name.startswith("torch_"), path
+
+
+def test_verbs_import_the_heavy_rooms_only_when_they_run():
+    for path in (path for path in modules() if room_of(path) == "cli"):
+        top = {".".join(name.split(".")[:2]) for name in imported(path, top_only=True)}
+        assert not top & {"de3bert.model", "de3bert.training", "de3bert.demo", "torch"}, path
+
+
+def test_no_drawers_for_everything():
+    names = {part for path in modules() for part in path.relative_to(ROOT).with_suffix("").parts}
+    assert not names & DRAWERS
+
+
+def test_files_stay_small():
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in modules()
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
+    }
+    assert not long
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("de3bert", {"torch", "transformers", "scipy.stats", "pandas"}),
+        ("de3bert.exits", {"torch", "transformers", "scipy.stats", "pandas"}),
+        ("de3bert.runtime.load", {"torch", "transformers", "pandas"}),
+        ("de3bert.cli.main", {"torch", "transformers", "pandas", "matplotlib"}),
+    ],
+)
+def test_light_imports(module, absent):
+    code = f"import sys, {module}; print(*sorted({sorted(absent)!r} & sys.modules.keys()))"
+    code = code.replace(repr(sorted(absent)), repr(absent))
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.returncode, result.stdout.strip()) == (0, ""), result.stderr
+
+
+def test_importing_takes_under_half_a_second(capsys):
+    """The one bound on time that the package promises; the best of five, so that noise is out."""
+
+    def seconds(code: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - start
+
+    best = min(seconds("import de3bert, de3bert.exits") for _ in range(5))
+    with capsys.disabled():
+        print(f"\nimport de3bert, de3bert.exits: {best:.2f} s, the interpreter's start included")
+    assert best < 0.5

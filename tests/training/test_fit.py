@@ -1,0 +1,257 @@
+"""Training: what it learns, writes, notes and refuses."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import de3bert
+from de3bert.errors import De3Error, UsageError
+from de3bert.runtime.evaluate import evaluate
+from de3bert.training.fit import fit, is_finished
+from de3bert.training.recipe import DataRecipe, recipe_from
+from de3bert.training.rows import read_splits
+from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
+
+QUICK = ["train.epochs=1"]
+
+
+@pytest.fixture
+def settings(tiny_backbone, toy_data):
+    return toy_recipe(tiny_backbone, toy_data)
+
+
+@pytest.fixture
+def small(tiny_backbone, toy_data, tmp_path):
+    """Settings of a training of a few steps, without a calibration file."""
+    made = toy_recipe(tiny_backbone, toy_data)
+    made["data"] = {"train": str(write_csv(tmp_path / "s.csv", toy_rows(64, 5))), "max_length": 24}
+    made["train"]["epochs"] = 1
+    return made
+
+
+def record(folder: Path) -> dict:
+    return json.loads((folder / "training.json").read_text())
+
+
+def test_it_learns(trained_model, toy_data):
+    log = [entry["loss"] for entry in record(trained_model)["log"] if "loss" in entry]
+    assert np.mean(log[-10:]) < 0.6 * np.mean(log[:10])
+    from de3bert.data.read import read_table
+
+    found = evaluate(de3bert.load(trained_model), read_table(toy_data.test), metric="f1")
+    assert found.scores["accuracy"] > 0.8  # 8 % of the labels are wrong on purpose
+    assert found.score > 0.8
+    assert all(value > 0.8 for value in record(trained_model)["exit_accuracy"].values())
+
+
+def test_what_lies_in_a_model_folder(trained_model, tiny_backbone, toy_data):
+    names = {path.name for path in trained_model.iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "recipe.toml", "README.md",
+            "training.json"} <= names  # fmt: skip
+    assert not any(name.startswith((".", "checkpoint")) for name in names)
+    stored = recipe_from(tomllib.loads((trained_model / "recipe.toml").read_text()))
+    assert stored == recipe_from(toy_recipe(tiny_backbone, toy_data))
+    seen = record(trained_model)
+    assert seen["rows"] == {"train": 480, "calibration": 120}
+    assert seen["steps"] == 90
+    assert is_finished(trained_model)
+    assert not trained_model.with_name(trained_model.name + ".training").exists()
+
+
+def test_calibration_rows_are_not_trained_on(toy_data):
+    splits = read_splits(DataRecipe(train=str(toy_data.train), calibration_share=0.2), seed=3)
+    train, held = set(splits.train.columns["id"]), set(splits.calibration.columns["id"])
+    assert (len(train), len(held)) == (384, 96)
+    assert not train & held
+    assert np.bincount(splits.calibration_labels).min() > 30
+    again = read_splits(DataRecipe(train=str(toy_data.train), calibration_share=0.2), seed=3)
+    assert again.calibration.texts == splits.calibration.texts
+    other = read_splits(DataRecipe(train=str(toy_data.train), calibration_share=0.2), seed=4)
+    assert other.calibration.texts != splits.calibration.texts
+
+
+def test_the_checkpoint_with_the_best_mean_exit_accuracy_is_kept(small, tmp_path, monkeypatch):
+    scores = iter([0.5, 0.9, 0.4, 0.9])  # three epochs, and the model that was kept
+    second = []
+
+    def scripted(layers, result):
+        value = next(scores)
+        if value == 0.4:
+            stored = tmp_path / "m.training" / "checkpoint-8" / "model.safetensors"
+            second.append(stored.read_bytes())
+        return {"mean_exit_accuracy": value, **{f"accuracy_layer_{m}": value for m in layers}}
+
+    monkeypatch.setattr("de3bert.training.fit._metrics", scripted)
+    fit(recipe_from(small, ["train.epochs=3"]), tmp_path / "m", progress=False)
+    (best,) = second
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() == best
+
+
+def test_the_score_of_a_checkpoint_is_the_mean_over_exits():
+    from types import SimpleNamespace
+
+    from de3bert.training.fit import _metrics
+
+    answers = SimpleNamespace(predictions=[[0, 1], [1, 1], [0, 1]], label_ids=[1, 1, 1])
+    found = _metrics([2, 4], answers)
+    assert found["accuracy_layer_2"] == pytest.approx(1 / 3)
+    assert found["accuracy_layer_4"] == 1
+    assert found["mean_exit_accuracy"] == pytest.approx(2 / 3)
+
+
+def test_early_stopping_ends_before_all_epochs(settings, tmp_path):
+    lines = ["train.epochs=12", "train.learning_rate=1e-7", "train.early_stopping=1"]
+    trained = fit(recipe_from(settings, lines), tmp_path / "m", progress=False)
+    assert trained.steps < 12 * 30
+
+
+def test_gradient_accumulation_takes_fewer_and_equal_steps(settings, tmp_path):
+    """Four batches of 8 make the step of one batch of 32, but for dropout and order."""
+    lines = [*QUICK, "train.batch_size=8", "train.gradient_accumulation=4"]
+    trained = fit(recipe_from(settings, lines), tmp_path / "a", progress=False)
+    assert trained.steps == 480 // 32
+    plain = fit(recipe_from(settings, [*QUICK, "train.batch_size=32"]), tmp_path / "b",
+                progress=False)  # fmt: skip
+    assert plain.steps == trained.steps
+    first = [
+        next(entry["loss"] for entry in record(tmp_path / name)["log"] if "loss" in entry)
+        for name in "ab"
+    ]
+    assert first[0] == pytest.approx(first[1], rel=0.2)
+
+
+@pytest.mark.parametrize("method", ["joint-entropy", "full"])
+def test_other_methods_train_and_predict(settings, tmp_path, method):
+    trained = fit(recipe_from(settings, [*QUICK, f"method={method}"]), tmp_path / "m",
+                  progress=False)  # fmt: skip
+    loaded = de3bert.load(tmp_path / "m")
+    assert not loaded.has_prototypes
+    exits = (4,) if method == "full" else (1, 2, 3, 4)
+    assert loaded.backend.exit_layers == exits
+    assert tuple(trained.exit_accuracy) == exits
+    answers = loaded.predict(["a good film", "a dull bore"], policy="entropy < 1.01")
+    assert {answer.exit_layer for answer in answers} == {exits[0]}
+
+
+def test_three_classes_named_by_words(small, tmp_path):
+    rows = [(f"{text} two" if index % 3 == 0 else text, "two" if index % 3 == 0 else label)
+            for index, (text, label) in enumerate(toy_rows(150, 6))]  # fmt: skip
+    small["data"]["train"] = str(write_csv(tmp_path / "three.csv", rows))
+    fit(recipe_from(small, ["train.epochs=3"]), tmp_path / "m", progress=False)
+    loaded = de3bert.load(tmp_path / "m")
+    assert loaded.label_names == ("neg", "pos", "two")
+    assert loaded.predict(["the film two two", "two a movie"])[0].label == "two"
+    from de3bert.data.read import read_table
+
+    table = read_table(tmp_path / "three.csv")
+    found = evaluate(loaded, table, metric="macro_f1")
+    assert found.score > 0.5
+    with pytest.raises(UsageError, match="f1"):
+        evaluate(loaded, table, metric="f1")
+
+
+def test_texts_that_were_cut_are_noted(small, tmp_path):
+    small["data"]["max_length"] = 8
+    trained = fit(recipe_from(small), tmp_path / "m", progress=False)
+    (note,) = [note for note in trained.notes if "cut" in note]
+    assert "to 8 tokens" in note
+    assert record(tmp_path / "m")["notes"] == trained.notes
+
+
+def test_exits_at_chance_are_noted(small, tmp_path):
+    trained = fit(recipe_from(small, ["train.learning_rate=1e-9"]), tmp_path / "m", progress=False)
+    assert any("no better than always answering" in note for note in trained.notes)
+    assert any('they read "mean"' in note for note in trained.notes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([("good", "pos"), ("great", "pos"), ("fine", "pos")], 'only the class "pos"'),
+        ([("good", "pos"), ("", "neg")], 'an empty "text"'),
+        ([("good", "pos"), ("bad", "")], "no label"),
+        ([("good", "pos"), ("bad", "neg")], "Too few rows"),
+    ],
+)
+def test_rows_that_cannot_be_trained_on(small, tmp_path, rows, words):
+    small["data"]["train"] = str(write_csv(tmp_path / "bad.csv", rows))
+    with pytest.raises(De3Error, match=words):
+        fit(recipe_from(small), tmp_path / "m", progress=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "s.csv"]
+
+
+def test_calibration_labels_that_training_never_saw(small, tmp_path):
+    held = write_csv(tmp_path / "held.csv", [("good", "pos"), ("meh", "mixed")])
+    small["data"]["calibration"] = str(held)
+    with pytest.raises(UsageError, match=r'"mixed" \(1x\)'):
+        fit(recipe_from(small), tmp_path / "m", progress=False)
+    assert not (tmp_path / "m.training").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("method=dee3", 'Did you mean "de3"'),
+        ("pooling=maen", 'Did you mean "mean"'),
+        ("method_options.alhpa=1", 'Did you mean "alpha"'),
+        ("data.metric=f2", "Unknown metric"),
+        ("exit_layers=[7]", "exit_layers must lie in 1..4"),
+        ("data.train=nowhere.csv", "There is no file"),
+        ("data.text=body", 'no column "body"'),
+    ],
+)
+def test_a_request_that_is_wrong_writes_nothing(small, tmp_path, line, words):
+    with pytest.raises(UsageError, match=words):
+        fit(recipe_from(small, [line]), tmp_path / "m", progress=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["s.csv"]
+
+
+def test_a_backbone_that_is_none(small, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    small["backbone"] = "no-such-backbone"
+    with pytest.raises(UsageError, match='No backbone "no-such-backbone"'):
+        fit(recipe_from(small), tmp_path / "m", progress=False)
+
+
+def test_a_model_is_replaced_only_when_asked(small, model_copy):
+    before = (model_copy / "model.safetensors").read_bytes()
+    with pytest.raises(UsageError, match="--overwrite"):
+        fit(recipe_from(small), model_copy, progress=False)
+    assert (model_copy / "model.safetensors").read_bytes() == before
+    fit(recipe_from(small), model_copy, overwrite=True, progress=False)
+    assert (model_copy / "model.safetensors").read_bytes() != before
+    assert record(model_copy)["rows"] == {"train": 58, "calibration": 6}
+
+
+def test_what_is_not_a_model_of_ours_is_never_replaced(small, tmp_path, tiny_backbone):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    (tmp_path / "file").write_text("more of it")
+    for place in (tmp_path / "thesis", tmp_path / "file", tiny_backbone):
+        with pytest.raises(UsageError, match="not a model folder"):
+            fit(recipe_from(small), place, overwrite=True, progress=False)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+    assert (tmp_path / "file").read_text() == "more of it"
+
+
+def test_the_same_seed_gives_the_same_weights(small, tmp_path):
+    from safetensors.torch import load_file
+
+    weights = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        fit(recipe_from(small, [f"train.seed={seed}"]), tmp_path / name, progress=False)
+        weights.append(load_file(tmp_path / name / "model.safetensors"))
+    first, second, other = weights
+    assert furthest(first, second) < 1e-6
+    assert furthest(first, other) > 1e-3
+
+
+def furthest(first, second) -> float:
+    """The largest difference between two sets of weights."""
+    assert set(first) == set(second)
+    return max(float((first[name].float() - second[name].float()).abs().max()) for name in first)
