@@ -138,7 +138,10 @@ def spearman(trace: Trace) -> dict[str, float]:
     near, far = signals.nearest_two(trace.logits[:, :-1], trace.distances)
     ratio, entropy = signals.distance_ratio(near, far), signals.entropy(trace.logits[:, :-1])
     found = [spearmanr(entropy[:, i], ratio[:, i]).statistic for i in range(ratio.shape[1])]
-    return {str(m): round(float(np.float64(v)), 4) for m, v in zip(trace.exit_layers, found)}
+    return {
+        str(m): round(float(np.float64(v)), 4)
+        for m, v in zip(trace.exit_layers[:-1], found, strict=True)
+    }
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from filelock import FileLock
 
 POSITIVE = ("good", "great", "fine", "joy", "loved", "best")
 NEGATIVE = ("bad", "awful", "dull", "bore", "hated", "worst")
-NEUTRAL = ("film", "movie", "story", "actor", "plot", "scene", "the", "a", "was", "is", "it", "very")
+NEUTRAL = ("film", "movie", "story", "actor", "plot", "scene", "the", "a", "was", "is", "it")
 NOISE = 0.08  # share of wrong labels: exits stay unsure of some rows, and no policy is perfect
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures_trained import model_copy, toy_data, trained_model
 
 from de3bert.cli.main import main
-from tests.fixtures_trained import model_copy, toy_data, trained_model
 
 __all__ = ["de3", "model_copy", "toy_data", "trained_model"]
 

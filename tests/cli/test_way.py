@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.fixtures_trained import toy_rows, write_csv
 
 VERBS = ["demo", "train", "search", "trace", "curve", "calibrate", "evaluate", "predict", "explain",

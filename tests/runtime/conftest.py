@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fixtures_trained import model_copy, toy_data, trained_model
 
 import de3bert
 from de3bert import Classifier
-from tests.fixtures_trained import model_copy, toy_data, trained_model
 
 __all__ = ["classifier", "model_copy", "toy_data", "trained_model"]
 

@@ -12,7 +12,7 @@ from de3bert.runtime.classifier import Classifier
 
 @dataclass
 class Work:
-    """What was computed: (layer, rows, tokens) of each layer call, layers of heads and distances."""
+    """(layer, rows, tokens) of each layer call, and the layers of heads and distances."""
 
     layers: list[tuple[int, int, int]] = field(default_factory=list)
     heads: list[int] = field(default_factory=list)

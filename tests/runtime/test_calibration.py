@@ -1,4 +1,4 @@
-"""Operating points: chosen on labelled rows or a trace of them, stored in the folder and its card."""
+"""Operating points: chosen on labelled rows or a trace, stored in the folder and its card."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_rows_and_a_trace_of_them_give_the_same_point(model_copy, calibration, t
 
 def test_what_is_asked_must_be_given(model_copy, calibration, toy_data):
     for more in ({}, {"trace": calibration, "table": read_table(toy_data.calibration)}):
-        with pytest.raises(UsageError, match="--data.*--trace"):
+        with pytest.raises(UsageError, match=r"--data.*--trace"):
             calibrate_model(model_copy, "layers=2.0", "p", **more)
     with pytest.raises(UsageError, match="letters, digits"):
         calibrate_model(model_copy, "layers=2.0", "two times", trace=calibration)
@@ -74,6 +74,18 @@ def test_what_is_asked_must_be_given(model_copy, calibration, toy_data):
         calibrate_model(model_copy, "layers=2.0", "p", trace=calibration, family="entorpy")
     with pytest.raises(UsageError, match="Unknown metric"):
         calibrate_model(model_copy, "layers=2.0", "p", trace=calibration, metric="f2")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"family": "entorpy"}, {"metric": "f2"}, {"target": "speed=2"}, {"name": "two times"}],
+)
+def test_a_wrong_request_is_refused_before_the_long_pass(model_copy, toy_data, monkeypatch, wrong):
+    monkeypatch.setattr("de3bert.runtime.calibration.load", None)
+    table = read_table(toy_data.calibration)
+    asked = {"target": "full", "name": "p", **wrong}
+    with pytest.raises(UsageError):
+        calibrate_model(model_copy, table=table, **asked)
 
 
 def test_a_target_out_of_reach_names_the_nearest_and_stores_nothing(model_copy, calibration):
@@ -105,7 +117,7 @@ def test_a_trace_of_another_model_is_refused(model_copy, calibration, tmp_path):
         ("off", "on"), trace.info,
     )  # fmt: skip
     renamed.save(tmp_path / "renamed.trace")
-    with pytest.raises(UsageError, match="off, on.*another model"):
+    with pytest.raises(UsageError, match=r"off, on.*another model"):
         calibrate_model(model_copy, "layers=2.0", "p", trace=tmp_path / "renamed.trace")
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.fixtures_trained import toy_rows
 
 import de3bert
 from de3bert import Prediction
@@ -14,7 +15,6 @@ from de3bert.exits import OperatingPoint, Policy
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.runtime.evaluate import evaluate
 from de3bert.runtime.points import store_points
-from tests.fixtures_trained import toy_rows
 
 TEXT = "the best film was a joy but the plot is dull"
 
@@ -101,7 +101,7 @@ def test_a_point_or_a_policy_but_not_both(classifier):
 
 
 def test_policies_that_do_not_fit_the_model(classifier):
-    with pytest.raises(UsageError, match="no exit at layer 9. Exits are at: 1, 2, 3, 4"):
+    with pytest.raises(UsageError, match=r"no exit at layer 9\. Exits are at: 1, 2, 3, 4"):
         classifier.predict([TEXT], policy="layer(9)")
     with pytest.raises(UsageError, match="true labels"):
         classifier.predict([TEXT], policy="oracle")
@@ -137,7 +137,9 @@ def test_the_numbers_of_an_explanation_follow_the_formulas(classifier):
         assert row.score == pytest.approx(shares[first], abs=1e-5)
         assert row.entropy == pytest.approx(entropy, abs=1e-5)
         if row.layer == 4:
-            assert (row.distance, row.runner_up_distance, row.distance_ratio, row.edr) == (None,) * 4
+            assert (row.distance, row.runner_up_distance, row.distance_ratio, row.edr) == (
+                None,
+            ) * 4
             continue
         near, far = trace.distances[0, index, [first, second]].tolist()
         ratio = 0.5 * (1 + (near - far) / max(near, far))

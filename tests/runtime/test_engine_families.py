@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.fixtures_trained import toy_rows
+from tests.model.families import tiny
 from transformers import PreTrainedTokenizerBase
 
 from de3bert import Classifier
@@ -12,8 +14,6 @@ from de3bert.exits import Policy, replay
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.torch_backend import TorchBackend
-from tests.fixtures_trained import toy_rows
-from tests.model.families import tiny
 
 from .spies import watch
 from .test_stopping import answers, clear_cut

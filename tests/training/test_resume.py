@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.fixtures_trained import toy_recipe
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import write_text
@@ -20,7 +21,6 @@ from de3bert.training import fit as fit_module
 from de3bert.training.fit import SaveEvery, fit, is_finished
 from de3bert.training.order import EpochOrder
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
-from tests.fixtures_trained import toy_recipe
 
 from .test_fit import furthest
 
@@ -75,7 +75,7 @@ def test_a_resumed_training_ends_as_if_it_had_not_been_stopped(
 
 
 def test_a_stop_within_an_epoch_is_not_scored(recipe, tmp_path, monkeypatch):
-    """Its score would enter the choice of the best checkpoint, and the wait for it is for nothing."""
+    """Its score would enter the choice of the best checkpoint, and waiting for it is idle."""
     interrupt_at(PER_EPOCH + 11, monkeypatch)
     scored = []
     usual = fit_module._metrics
@@ -130,7 +130,7 @@ def test_a_half_written_checkpoint_is_discarded(recipe, uninterrupted, stopped, 
 
 def test_another_recipe_does_not_go_on_with_it(recipe, stopped):
     other = recipe_from(recipe.model_dump(), ["train.seed=1", "train.epochs=1"])
-    with pytest.raises(UsageError, match="another recipe.*\n.*--fresh"):
+    with pytest.raises(UsageError, match=r"another recipe.*\n.*--fresh"):
         fit(other, stopped, progress=False)
     assert checkpoints(stopped)
     trained = fit(other, stopped, fresh=True, progress=False)
@@ -203,7 +203,7 @@ def test_a_disk_that_is_full_when_the_model_is_saved(
 
     with monkeypatch.context() as patch:
         patch.setattr(fit_module, "_notes", full_from_here)
-        with pytest.raises(De3Error, match="the disk is full.*Nothing was changed"):
+        with pytest.raises(De3Error, match=r"the disk is full.*Nothing was changed"):
             fit(short, out, overwrite=True, progress=False)
     small_disk(-1)
     names = {path.name for path in tmp_path.iterdir()}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
 
 import de3bert
 from de3bert.errors import UsageError
 from de3bert.training import search as search_module
 from de3bert.training.recipe import recipe_from
 from de3bert.training.search import search
-from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
 
 RATES = [1e-7, 3e-3]
 

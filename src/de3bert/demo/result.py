@@ -64,6 +64,7 @@ class DemoResult:
     examples: tuple[Explanation, ...]
     exit_accuracy: dict[str, float]  # layer -> accuracy, test rows
     rows: dict[str, int]
+    seed: int
 
     def to_json(self) -> dict[str, Any]:
         return {

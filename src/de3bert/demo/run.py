@@ -86,7 +86,14 @@ def run_demo(
         for point in points
     ]
     explanations = tuple(classifier.explain(text, point="2x") for text in EXAMPLES)
-    result = DemoResult(str(out), results, explanations, _exit_accuracy(test), dict(settings.rows))
+    result = DemoResult(
+        folder=str(out),
+        points=results,
+        examples=explanations,
+        exit_accuracy=_exit_accuracy(test),
+        rows=dict(settings.rows),
+        seed=recipe(settings).train.seed,
+    )
     result.save(out / "result.json")
     return result
 

@@ -9,6 +9,8 @@ from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.exits import OperatingPoint, Signal, Trace
 from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, calibrate
+from de3bert.exits.family import Family
+from de3bert.exits.metrics import METRICS
 from de3bert.exits.points import Target
 from de3bert.methods import METHODS
 from de3bert.runtime.evaluate import trace_table
@@ -43,6 +45,9 @@ def calibrate_model(
     check_folder(Path(folder))
     config = read_config(folder)
     metric = metric or config.get("metric", "accuracy")
+    METRICS[metric]
+    if family is not None:
+        Family.parse(family)
     if table is not None:
         recorded = trace_table(load(folder), table, batch_size=batch_size, progress=progress)
     else:
