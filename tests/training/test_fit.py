@@ -88,7 +88,7 @@ def test_the_checkpoint_with_the_best_mean_exit_accuracy_is_kept(small, tmp_path
             second.append(stored.read_bytes())
         return {"mean_exit_accuracy": value, **{f"accuracy_layer_{m}": value for m in layers}}
 
-    monkeypatch.setattr("de3bert.training.fit._metrics", scripted)
+    monkeypatch.setattr("de3bert.training.trainer.exit_metrics", scripted)
     fit(recipe_from(small, ["train.epochs=3"]), tmp_path / "m", progress=False)
     (best,) = second
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == best
@@ -97,10 +97,10 @@ def test_the_checkpoint_with_the_best_mean_exit_accuracy_is_kept(small, tmp_path
 def test_the_score_of_a_checkpoint_is_the_mean_over_exits():
     from types import SimpleNamespace
 
-    from de3bert.training.fit import _metrics
+    from de3bert.training.trainer import exit_metrics
 
     answers = SimpleNamespace(predictions=[[0, 1], [1, 1], [0, 1]], label_ids=[1, 1, 1])
-    found = _metrics([2, 4], answers)
+    found = exit_metrics([2, 4], answers)
     assert found["accuracy_layer_2"] == pytest.approx(1 / 3)
     assert found["accuracy_layer_4"] == 1
     assert found["mean_exit_accuracy"] == pytest.approx(2 / 3)
@@ -257,3 +257,36 @@ def furthest(first, second) -> float:
     """The largest difference between two sets of weights."""
     assert set(first) == set(second)
     return max(float((first[name].float() - second[name].float()).abs().max()) for name in first)
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_the_recipe_decides_whether_batches_are_grouped(small, tmp_path, monkeypatch, wanted):
+    from de3bert.training import order
+
+    seen = []
+    usual = order.EpochOrder.__init__
+
+    def spy(self, lengths, group, seed, epoch):
+        seen.append(group)
+        usual(self, lengths, group, seed, epoch)
+
+    monkeypatch.setattr(order.EpochOrder, "__init__", spy)
+    fit(recipe_from(small, [f"train.group_by_length={str(wanted).lower()}"]), tmp_path / "m",
+        progress=False)  # fmt: skip
+    assert seen
+    assert all((group is not None) == wanted for group in seen)
+
+
+def test_other_rows_under_the_same_name_do_not_resume(small, tmp_path):
+    from de3bert.training.place import MARKER, check_scratch
+
+    splits = read_splits(DataRecipe(**small["data"]), seed=1)
+    scratch = tmp_path / "m.training"
+    (scratch / "checkpoint-3").mkdir(parents=True)
+    (scratch / "checkpoint-3" / "trainer_state.json").write_text("{}")
+    (scratch / MARKER).write_text(splits.fingerprint())
+    check_scratch(scratch, splits.fingerprint())
+    write_csv(Path(small["data"]["train"]), toy_rows(64, 6))
+    changed = read_splits(DataRecipe(**small["data"]), seed=1)
+    with pytest.raises(UsageError, match="other rows"):
+        check_scratch(scratch, changed.fingerprint())

@@ -18,7 +18,9 @@ from tests.fixtures_trained import toy_recipe
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import write_text
 from de3bert.training import fit as fit_module
-from de3bert.training.fit import SaveEvery, fit, is_finished
+from de3bert.training import trainer as trainer_module
+from de3bert.training.callbacks import SaveEvery
+from de3bert.training.fit import fit, is_finished
 from de3bert.training.order import EpochOrder
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
 
@@ -78,8 +80,8 @@ def test_a_stop_within_an_epoch_is_not_scored(recipe, tmp_path, monkeypatch):
     """Its score would enter the choice of the best checkpoint, and waiting for it is idle."""
     interrupt_at(PER_EPOCH + 11, monkeypatch)
     scored = []
-    usual = fit_module._metrics
-    monkeypatch.setattr(fit_module, "_metrics", lambda *a: scored.append(1) or usual(*a))
+    usual = trainer_module.exit_metrics
+    monkeypatch.setattr(trainer_module, "exit_metrics", lambda *a: scored.append(1) or usual(*a))
     with pytest.raises(KeyboardInterrupt):
         fit(recipe, tmp_path / "m", progress=False)
     assert len(scored) == 1
@@ -146,13 +148,13 @@ def test_leftovers_without_a_checkpoint_stop_nobody(recipe, tmp_path):
 
 def test_fresh_starts_over(recipe, uninterrupted, stopped, monkeypatch):
     resumed = []
-    usual = fit_module.OrderedTrainer.train
+    usual = trainer_module.OrderedTrainer.train
 
     def watched(self, resume_from_checkpoint=None):
         resumed.append(resume_from_checkpoint)
         return usual(self, resume_from_checkpoint)
 
-    monkeypatch.setattr(fit_module.OrderedTrainer, "train", watched)
+    monkeypatch.setattr(trainer_module.OrderedTrainer, "train", watched)
     fit(recipe, stopped, fresh=True, progress=False)
     assert resumed == [None]
 
@@ -249,3 +251,14 @@ def test_the_order_of_rows_follows_seed_and_epoch_alone():
     assert list(order) != first
     assert sorted(order) == list(range(64))
     assert list(EpochOrder(lengths, 4, seed=2, epoch=lambda: 0.0)) != first
+
+
+@pytest.mark.parametrize("group", [None, 4])
+def test_rows_are_grouped_by_length_only_on_request(group):
+    lengths = list(range(1, 33)) * 8
+    order = list(EpochOrder(lengths, group, seed=1, epoch=lambda: 0.0))
+    batches = [[lengths[row] for row in order[i : i + 4]] for i in range(0, len(order), 4)]
+    spread = sum(max(batch) - min(batch) for batch in batches) / len(batches)
+    # Four lengths drawn from 1..32 lie about 19 apart; neighbours of a sorted list hardly at all.
+    assert spread > 15 if group is None else spread < 3
+    assert sorted(order) == list(range(len(lengths)))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-__all__ = ["LiveProgress", "SaveOnSignal"]
+__all__ = ["LiveProgress", "SaveEvery", "SaveOnSignal"]
 
 
 class LiveProgress(TrainerCallback):
@@ -101,3 +101,16 @@ class SaveOnSignal(TrainerCallback):
         if self.caught is not None and not float(state.epoch or 0.0).is_integer():
             control.should_evaluate = False
             control.should_save = False
+
+
+class SaveEvery(TrainerCallback):
+    """Extra checkpoints within an epoch, for trainings that may be killed."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if state.global_step % self.steps == 0:
+            control.should_save = True

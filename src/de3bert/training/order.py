@@ -1,4 +1,4 @@
-"""The order of training rows: near lengths together, fixed by seed and epoch alone.
+"""The order of training rows, fixed by seed and epoch alone.
 
 The Trainer's own sampler draws from the generator that dropout uses as well, so a training resumed
 within an epoch would shuffle anew: some rows twice, others never.
@@ -20,16 +20,17 @@ __all__ = ["EpochOrder", "OrderedTrainer"]
 
 
 class EpochOrder(Sampler[int]):
-    """Indices of rows of near lengths, shuffled by the seed and the number of the epoch.
+    """Indices of rows, shuffled by the seed and the number of the epoch.
 
     Args:
         lengths: tokens of each row.
-        group: rows per optimiser step, taken from near lengths.
+        group: rows per optimiser step to take from near lengths; None draws all rows at random,
+            which prototypes need (see `de3bert.model.chunks`).
         epoch: gives the epochs done so far; a part of one does not count.
     """
 
     def __init__(
-        self, lengths: Sequence[int], group: int, seed: int, epoch: Callable[[], float]
+        self, lengths: Sequence[int], group: int | None, seed: int, epoch: Callable[[], float]
     ) -> None:
         self.lengths = list(lengths)
         self.group = group
@@ -42,6 +43,8 @@ class EpochOrder(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         # Far apart, so that the second epoch of one seed is not the first of the next.
         generator = torch.Generator().manual_seed(self.seed + 1_000_003 * int(self.epoch()))
+        if self.group is None:
+            return iter(torch.randperm(len(self.lengths), generator=generator).tolist())
         return iter(get_length_grouped_indices(self.lengths, self.group, generator=generator))
 
 
@@ -51,5 +54,6 @@ class OrderedTrainer(Trainer):
     def _get_train_sampler(self, train_dataset: Dataset[Any] | None = None) -> EpochOrder:
         rows = self.train_dataset if train_dataset is None else train_dataset
         assert isinstance(rows, Rows)  # `fit` gives no other
-        group = self.args.train_batch_size * self.args.gradient_accumulation_steps
+        step = self.args.train_batch_size * self.args.gradient_accumulation_steps
+        group = step if self.args.train_sampling_strategy == "group_by_length" else None
         return EpochOrder(rows.lengths, group, self.args.seed, lambda: self.state.epoch or 0.0)

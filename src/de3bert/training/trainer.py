@@ -1,0 +1,115 @@
+"""The Hugging Face Trainer, set up by a recipe."""
+
+from __future__ import annotations
+
+import functools
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import (
+    EarlyStoppingCallback,
+    EvalPrediction,
+    TrainerCallback,
+    TrainingArguments,
+)
+
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.tokens import TextEncoder
+from de3bert.training.callbacks import SaveEvery
+from de3bert.training.order import OrderedTrainer
+from de3bert.training.recipe import TrainRecipe
+from de3bert.training.rows import Rows, collate
+
+__all__ = ["build_trainer", "exit_metrics"]
+
+BEST = "mean_exit_accuracy"
+
+
+def build_trainer(
+    model: EarlyExitForSequenceClassification,
+    settings: TrainRecipe,
+    scratch: Path,
+    train: Rows,
+    calibration: Rows,
+    encoder: TextEncoder,
+) -> OrderedTrainer:
+    """A trainer that evaluates, saves and compares checkpoints after every epoch."""
+    trainer = OrderedTrainer(
+        model=model,
+        args=_arguments(settings, scratch, len(train)),
+        train_dataset=train,
+        eval_dataset=calibration,
+        data_collator=functools.partial(collate, encoder),
+        compute_metrics=functools.partial(exit_metrics, model.config.exit_layers),
+        preprocess_logits_for_metrics=_predictions,  # type: ignore[arg-type]  # gets a tuple
+        callbacks=_callbacks(settings),
+    )
+    for name in ("PrinterCallback", "ProgressCallback"):
+        for callback in list(trainer.callback_handler.callbacks):
+            if type(callback).__name__ == name:
+                trainer.remove_callback(callback)
+    return trainer
+
+
+def _arguments(settings: TrainRecipe, scratch: Path, rows: int) -> TrainingArguments:
+    steps_per_epoch = math.ceil(rows / settings.batch_size)
+    half, brain = _precision(settings.mixed_precision)
+    return TrainingArguments(
+        output_dir=str(scratch),
+        num_train_epochs=settings.epochs,
+        per_device_train_batch_size=settings.batch_size,
+        per_device_eval_batch_size=max(64, settings.batch_size),
+        gradient_accumulation_steps=settings.gradient_accumulation,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        warmup_steps=settings.warmup,
+        max_grad_norm=settings.max_grad_norm,
+        lr_scheduler_type="linear",
+        optim="adamw_torch_fused",
+        fp16=half,
+        bf16=brain,
+        seed=settings.seed,
+        train_sampling_strategy="group_by_length" if settings.group_by_length else "random",
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=2,  # the best and the last; with 1 a stop would delete the last
+        load_best_model_at_end=True,
+        metric_for_best_model=BEST,
+        greater_is_better=True,
+        logging_strategy="steps",
+        logging_steps=max(1, steps_per_epoch // 20),
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        label_names=["labels"],
+    )
+
+
+def _callbacks(settings: TrainRecipe) -> list[TrainerCallback]:
+    callbacks: list[TrainerCallback] = []
+    if settings.early_stopping:
+        callbacks.append(EarlyStoppingCallback(settings.early_stopping))
+    if settings.save_steps:
+        callbacks.append(SaveEvery(settings.save_steps))
+    return callbacks
+
+
+def _precision(wanted: str) -> tuple[bool, bool]:
+    """(fp16, bf16). `auto` uses what a GPU is good at and stays in fp32 on a CPU."""
+    if wanted == "auto" and torch.cuda.is_available():
+        wanted = "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+    return wanted == "fp16", wanted == "bf16"
+
+
+def _predictions(outputs: tuple[torch.Tensor, ...], labels: torch.Tensor) -> torch.Tensor:
+    """Only the exits' predictions are gathered, (rows, exits)."""
+    return outputs[1].argmax(-1)
+
+
+def exit_metrics(layers: list[int], result: EvalPrediction) -> dict[str, float]:
+    """Accuracy of every exit and their mean, which chooses the best checkpoint."""
+    right = np.asarray(result.predictions) == np.asarray(result.label_ids)[:, None]
+    per_exit = {f"accuracy_layer_{m}": float(right[:, i].mean()) for i, m in enumerate(layers)}
+    return {BEST: float(right.mean()), **per_exit}
