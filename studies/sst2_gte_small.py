@@ -44,6 +44,9 @@ def folder(name: str) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument(
+        "--group-by-length", action="store_true", help="batches of one length each, for comparison"
+    )
     parser.add_argument("--runs", type=Path, default=Path("runs/sst2-gte-small"))
     parser.add_argument("--results", type=Path, default=Path("results/sst2-gte-small"))
     options = parser.parse_args()
@@ -60,11 +63,17 @@ def main() -> None:
             "method": "de3",
             "pooling": "mean",
             "data": {"train": str(data / "train.parquet")},
-            "train": {"epochs": 2, "learning_rate": 5e-5, "seed": options.seed},
+            "train": {
+                "epochs": 2,
+                "learning_rate": 5e-5,
+                "seed": options.seed,
+                "group_by_length": options.group_by_length,
+            },
             "method_options": {"alpha": 0.1},
         }
     )
-    model = options.runs / f"seed-{options.seed}"
+    name = f"{'grouped-' if options.group_by_length else ''}seed-{options.seed}"
+    model = options.runs / name
     if not is_finished(model):
         splits = Splits(
             labels,
@@ -77,10 +86,10 @@ def main() -> None:
     classifier = load(model)
     calibration = trace_table(classifier, rows["calibration"], progress="tracing calibration")
     test = trace_table(classifier, dev, progress="tracing dev")
-    report(options.results, options.seed, calibration, test, model)
+    report(options.results, name, calibration, test, model)
 
 
-def report(results: Path, seed: int, calibration: Trace, test: Trace, model: Path) -> None:
+def report(results: Path, name: str, calibration: Trace, test: Trace, model: Path) -> None:
     """Scores on dev at equal layer speed-ups, and the points that calibration rows choose."""
     families = ["entropy", *(f"edr(lambda={weight!r})" for weight in LAMBDA_GRID)]
     scores = {}
@@ -90,10 +99,10 @@ def report(results: Path, seed: int, calibration: Trace, test: Trace, model: Pat
     points = {}
     for speed in (2.0, 2.5, 3.0, 4.0):
         for family in ("entropy", "edr"):
-            name = f"{family} {speed:g}x"
-            point = calibrate(calibration, f"layers={speed}", name=name, family=family)
+            key = f"{family} {speed:g}x"
+            point = calibrate(calibration, f"layers={speed}", name=key, family=family)
             seen = measure(test, point.policy)
-            points[name] = {
+            points[key] = {
                 "policy": str(point.policy),
                 "calibration_score": point.measured["score"],
                 "dev_score": seen["score"],
@@ -104,8 +113,8 @@ def report(results: Path, seed: int, calibration: Trace, test: Trace, model: Pat
     document = {
         "schema": 1,
         "study": "sst2-gte-small",
-        "command": f"python studies/sst2_gte_small.py --seed {seed}",
-        "seed": seed,
+        "command": " ".join(["python", "studies/sst2_gte_small.py", *sys.argv[1:]]),
+        "seed": int(name.rpartition("-")[2]),
         "machine": machine(),
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -120,10 +129,10 @@ def report(results: Path, seed: int, calibration: Trace, test: Trace, model: Pat
         "weights_sha256": test.info["weights"],
         "recipe": (model / "recipe.toml").read_text(encoding="utf-8").splitlines(),
     }
-    write_json(results / f"seed-{seed}.json", document)
+    write_json(results / f"{name}.json", document)
     shown = trade_off_of(test, ["edr(lambda=1.0)", "entropy", "patience"])
-    title = f"SST-2 dev, gte-small (12 layers), seed {seed}"
-    draw_report(results / f"curve-seed-{seed}.png", shown, title=title)
+    title = f"SST-2 dev, gte-small (12 layers), {name}"
+    draw_report(results / f"curve-{name}.png", shown, title=title)
     for family, row in scores.items():
         print(f"{family:20s}", "  ".join(f"{speed}x {value:.3f}" for speed, value in row.items()))
     print("full depth", document["full_depth"])
