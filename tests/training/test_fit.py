@@ -266,9 +266,9 @@ def test_the_recipe_decides_whether_batches_are_grouped(small, tmp_path, monkeyp
     seen = []
     usual = order.EpochOrder.__init__
 
-    def spy(self, lengths, group, seed, epoch):
+    def spy(self, lengths, batch, group, seed, epoch):
         seen.append(group)
-        usual(self, lengths, group, seed, epoch)
+        usual(self, lengths, batch, group, seed, epoch)
 
     monkeypatch.setattr(order.EpochOrder, "__init__", spy)
     fit(recipe_from(small, [f"train.group_by_length={str(wanted).lower()}"]), tmp_path / "m",
@@ -290,3 +290,26 @@ def test_other_rows_under_the_same_name_do_not_resume(small, tmp_path):
     changed = read_splits(DataRecipe(**small["data"]), seed=1)
     with pytest.raises(UsageError, match="other rows"):
         check_scratch(scratch, changed.fingerprint())
+
+
+def test_refreshed_prototypes_are_the_class_means_of_all_training_rows(small, tmp_path):
+    out = tmp_path / "m"
+    fit(recipe_from(small, ["train.refresh_prototypes=true"]), out, progress=False)
+    classifier = de3bert.load(out)
+    assert classifier.config.prototype_means == "all rows"
+    model, encoder = classifier.backend.model, classifier.backend.encoder
+    splits = read_splits(DataRecipe(**small["data"]), seed=small["train"].get("seed", 42))
+    sums, counts = 0.0, np.zeros(2)
+    for row, label in zip(encoder(splits.train.inputs()).rows, splits.train_labels, strict=True):
+        projected = model(**encoder.pad([row])).projected[0].detach().double().numpy()
+        sums = sums + np.eye(2)[label][None, :, None] * projected[:, None, :]
+        counts[label] += 1
+    expected = sums / counts[None, :, None]
+    np.testing.assert_allclose(model.prototypes.vectors.numpy(), expected, atol=1e-5)
+
+
+def test_refreshing_without_prototypes_is_refused(small, tmp_path):
+    small["method"] = "joint-entropy"
+    with pytest.raises(UsageError, match="prototypes"):
+        fit(recipe_from(small, ["train.refresh_prototypes=true"]), tmp_path / "m", progress=False)
+    assert not (tmp_path / "m.training").exists()

@@ -241,7 +241,7 @@ def test_a_place_where_nothing_may_be_written(recipe, tmp_path):
 def test_the_order_of_rows_follows_seed_and_epoch_alone():
     lengths = [3, 9, 4, 8, 5, 7, 6, 2] * 8
     done = 0.0
-    order = EpochOrder(lengths, 4, seed=1, epoch=lambda: done)
+    order = EpochOrder(lengths, 4, 4, seed=1, epoch=lambda: done)
     first = list(order)
     torch.rand(7)  # what dropout draws in between
     assert list(order) == first
@@ -250,15 +250,27 @@ def test_the_order_of_rows_follows_seed_and_epoch_alone():
     done = 1.0
     assert list(order) != first
     assert sorted(order) == list(range(64))
-    assert list(EpochOrder(lengths, 4, seed=2, epoch=lambda: 0.0)) != first
+    assert list(EpochOrder(lengths, 4, 4, seed=2, epoch=lambda: 0.0)) != first
 
 
 @pytest.mark.parametrize("group", [None, 4])
 def test_rows_are_grouped_by_length_only_on_request(group):
     lengths = list(range(1, 33)) * 8
-    order = list(EpochOrder(lengths, group, seed=1, epoch=lambda: 0.0))
+    order = list(EpochOrder(lengths, 4, group, seed=1, epoch=lambda: 0.0))
     batches = [[lengths[row] for row in order[i : i + 4]] for i in range(0, len(order), 4)]
     spread = sum(max(batch) - min(batch) for batch in batches) / len(batches)
     # Four lengths drawn from 1..32 lie about 19 apart; neighbours of a sorted list hardly at all.
     assert spread > 15 if group is None else spread < 3
     assert sorted(order) == list(range(len(lengths)))
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(10, 8), (8, 8), (3, 3)])
+@pytest.mark.parametrize("group", [None, 4])
+def test_a_rest_of_a_batch_is_left_out_and_is_another_in_each_epoch(rows, kept, group):
+    epochs = [
+        list(EpochOrder([5] * rows, 4, group, seed=1, epoch=lambda done=done: done))
+        for done in (0.0, 1.0, 2.0, 3.0)
+    ]
+    assert all(len(order) == len(set(order)) == kept for order in epochs)
+    if rows > kept:
+        assert set().union(*epochs) == set(range(rows))

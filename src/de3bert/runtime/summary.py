@@ -46,4 +46,5 @@ def _prototypes_set(model: Any) -> str:
     if model.prototypes is None:
         return "none"
     done = model.prototypes.initialised
-    return f"{int(done.sum())} of {len(done)} classes"
+    means = model.config.prototype_means
+    return f"{int(done.sum())} of {len(done)} classes, means: {means}"

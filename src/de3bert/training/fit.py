@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from de3bert.card import write_card
-from de3bert.errors import De3Error
+from de3bert.errors import De3Error, UsageError
 from de3bert.exits.metrics import METRICS
 from de3bert.files import disk_is_full, replace_folder, write_json, write_text
 from de3bert.model import EarlyExitForSequenceClassification
@@ -31,12 +31,14 @@ from de3bert.training.place import (
     scratch_folder,
 )
 from de3bert.training.recipe import Recipe, recipe_text
+from de3bert.training.refresh import refresh_prototypes
 from de3bert.training.rows import Rows, Splits, read_splits
 from de3bert.training.trainer import build_trainer
 
 __all__ = ["Trained", "fit", "is_finished"]
 
 LOG = logging.getLogger(__name__)
+MERGED = 1e-6  # cosine distance; vectors share a large common part, so sound ones lie near too
 
 
 @dataclass(frozen=True)
@@ -99,42 +101,53 @@ def fit(
         max_length=recipe.data.max_length,
         **recipe.method_options,  # type: ignore[arg-type]  # their names are checked there
     )
+    if recipe.train.refresh_prototypes and model.prototypes is None:
+        raise UsageError("refresh_prototypes is set, but this model has no prototypes to refresh.")
     model.config.metric = recipe.data.metric
     encoder = TextEncoder(load_tokenizer(recipe.backbone), model.config.max_length)
     train = encoder(splits.train.inputs())
     calibration = encoder(splits.calibration.inputs())
-    trainer = build_trainer(
-        model,
-        recipe.train,
-        scratch,
-        Rows(train, splits.train_labels),
-        Rows(calibration, splits.calibration_labels),
-        encoder,
-    )
+    rows = Rows(train, splits.train_labels)
+    held = Rows(calibration, splits.calibration_labels)
+    trainer = build_trainer(model, recipe.train, scratch, rows, held, encoder)
     # Only now, when nothing can be wrong with the request any more, is something written.
     write_text(scratch / MARKER, fingerprint)
     seconds = _run(trainer, scratch, progress)
+    if recipe.train.refresh_prototypes:
+        refresh_prototypes(model, rows, encoder)
     accuracy = _exit_accuracy(trainer, model)
     notes = _notes(model, accuracy, splits, train.truncated, len(train.rows))
+    record = {
+        "schema": 1,
+        "backbone": Path(recipe.backbone).name,
+        "seconds": seconds,
+        "steps": trainer.state.global_step,
+        "rows": {"train": len(rows), "calibration": len(held)},
+        "data": {"train": splits.train.sha256, "calibration": splits.calibration.sha256},
+        "exit_accuracy": accuracy,
+        "prototype_separation": _separation(model),
+        "notes": notes,
+        "log": trainer.state.log_history,
+    }
+    _save(out, model, encoder, recipe, record)
+    shutil.rmtree(scratch, ignore_errors=True)
+    return Trained(out, accuracy, seconds, trainer.state.global_step, notes)
+
+
+def _save(
+    out: Path,
+    model: EarlyExitForSequenceClassification,
+    encoder: TextEncoder,
+    recipe: Recipe,
+    record: dict[str, Any],
+) -> None:
+    """The whole model folder, or nothing."""
     with replace_folder(out) as folder:
         model.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
         write_text(folder / "recipe.toml", recipe_text(recipe))
-        record = {
-            "schema": 1,
-            "backbone": Path(recipe.backbone).name,
-            "seconds": seconds,
-            "steps": trainer.state.global_step,
-            "rows": {"train": len(train.rows), "calibration": len(calibration.rows)},
-            "data": {"train": splits.train.sha256, "calibration": splits.calibration.sha256},
-            "exit_accuracy": accuracy,
-            "notes": notes,
-            "log": trainer.state.log_history,
-        }
         write_json(folder / "training.json", record)
         write_card(folder, out.absolute().name)
-    shutil.rmtree(scratch, ignore_errors=True)
-    return Trained(out, accuracy, seconds, trainer.state.global_step, notes)
 
 
 def _run(trainer: Trainer, scratch: Path, progress: bool) -> float:
@@ -189,11 +202,15 @@ def _notes(
             f'class; they read "{model.config.pooling}", try another pooling (mean, shared_pooler) '
             "or more epochs"
         )
-    if model.prototypes is not None:
-        nearest = model.prototypes.separation()
-        merged = [
-            m for m, d in zip(model.config.exit_layers, nearest.tolist(), strict=False) if d < 1e-3
-        ]
-        if merged:
-            notes.append(f"prototypes of different classes have all but merged at layers {merged}")
+    merged = [layer for layer, distance in _separation(model).items() if distance < MERGED]
+    if merged:
+        notes.append(f"prototypes of different classes have merged at layers {merged}")
     return notes
+
+
+def _separation(model: EarlyExitForSequenceClassification) -> dict[int, float]:
+    """Layer -> the smallest distance between the prototypes of two classes."""
+    if model.prototypes is None:
+        return {}
+    nearest = model.prototypes.separation().tolist()
+    return dict(zip(model.config.exit_layers or [], nearest, strict=False))

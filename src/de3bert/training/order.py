@@ -22,30 +22,44 @@ __all__ = ["EpochOrder", "OrderedTrainer"]
 class EpochOrder(Sampler[int]):
     """Indices of rows, shuffled by the seed and the number of the epoch.
 
+    Only whole batches: half of a prototype is the last batch, and a rest of two rows must not be
+    that batch. The rows left out are others in every epoch.
+
     Args:
         lengths: tokens of each row.
+        batch: rows per batch.
         group: rows per optimiser step to take from near lengths; None draws all rows at random,
             which prototypes need (see `de3bert.model.chunks`).
         epoch: gives the epochs done so far; a part of one does not count.
     """
 
     def __init__(
-        self, lengths: Sequence[int], group: int | None, seed: int, epoch: Callable[[], float]
+        self,
+        lengths: Sequence[int],
+        batch: int,
+        group: int | None,
+        seed: int,
+        epoch: Callable[[], float],
     ) -> None:
         self.lengths = list(lengths)
+        self.batch = batch
         self.group = group
         self.seed = seed
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        rows = len(self.lengths)
+        return rows - rows % self.batch if rows >= self.batch else rows
 
     def __iter__(self) -> Iterator[int]:
         # Far apart, so that the second epoch of one seed is not the first of the next.
         generator = torch.Generator().manual_seed(self.seed + 1_000_003 * int(self.epoch()))
+        shuffled = torch.randperm(len(self.lengths), generator=generator).tolist()[: len(self)]
         if self.group is None:
-            return iter(torch.randperm(len(self.lengths), generator=generator).tolist())
-        return iter(get_length_grouped_indices(self.lengths, self.group, generator=generator))
+            return iter(shuffled)
+        lengths = [self.lengths[row] for row in shuffled]
+        grouped = get_length_grouped_indices(lengths, self.group, generator=generator)
+        return iter([shuffled[index] for index in grouped])
 
 
 class OrderedTrainer(Trainer):
@@ -56,4 +70,10 @@ class OrderedTrainer(Trainer):
         assert isinstance(rows, Rows)  # `fit` gives no other
         step = self.args.train_batch_size * self.args.gradient_accumulation_steps
         group = step if self.args.train_sampling_strategy == "group_by_length" else None
-        return EpochOrder(rows.lengths, group, self.args.seed, lambda: self.state.epoch or 0.0)
+        return EpochOrder(
+            rows.lengths,
+            self.args.train_batch_size,
+            group,
+            self.args.seed,
+            lambda: self.state.epoch or 0.0,
+        )

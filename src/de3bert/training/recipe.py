@@ -64,6 +64,8 @@ class TrainRecipe(Section):
     save_steps: int | None = Field(default=None, ge=1)  # extra checkpoints within an epoch
     # Batches of one length each. Off by default: prototypes follow the last batches, see the docs.
     group_by_length: bool = False
+    # After training, prototypes become class means over all training rows (not in the paper).
+    refresh_prototypes: bool = False
     seed: int = 42
 
 

@@ -1,0 +1,42 @@
+"""Prototypes as class means over all training rows, not moving means of the last batches."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.tokens import TextEncoder
+from de3bert.training.rows import Rows, collate
+
+__all__ = ["refresh_prototypes"]
+
+
+@torch.no_grad()
+def refresh_prototypes(
+    model: EarlyExitForSequenceClassification,
+    rows: Rows,
+    encoder: TextEncoder,
+    batch_size: int = 64,
+) -> None:
+    """One pass in evaluation mode; each prototype becomes the mean of its class."""
+    if model.prototypes is None:
+        return
+    model.eval()
+    sums = torch.zeros_like(model.prototypes.vectors)
+    counts = torch.zeros_like(model.prototypes.counts)
+    order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
+    for start in range(0, len(rows), batch_size):
+        batch = collate(encoder, [rows[index] for index in order[start : start + batch_size]])
+        placed = {name: tensor.to(model.device) for name, tensor in batch.items()}
+        labels: Tensor = placed.pop("labels")
+        projected = model(**placed).projected
+        belongs = torch.nn.functional.one_hot(labels, len(counts))
+        sums += torch.einsum("rk,red->ekd", belongs.float(), projected.float())
+        counts += belongs.sum(0)
+    seen = counts > 0
+    means = sums / counts.clamp_min(1)[None, :, None]
+    vectors = model.prototypes.vectors
+    vectors.copy_(torch.where(seen[None, :, None], means, vectors))
+    model.prototypes.initialised |= seen
+    model.config.prototype_means = "all rows"
