@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
+from datetime import UTC, datetime
 
 import numpy as np
 import torch
@@ -41,11 +43,15 @@ def main() -> None:
             times[method].append(time.perf_counter() - start)
     kept = {method: np.array(seen[WARM_UP:]) for method, seen in times.items()}
     document = {
+        "schema": 1,
         "benchmark": "training step, de3 against plain fine-tuning",
         "ratio": ratio(kept["de3"], kept["full"]),
         "interval": interval(kept["de3"], kept["full"]),
         "median_seconds": {method: float(np.median(seen)) for method, seen in kept.items()},
         "rounds": options.rounds,
+        "command": " ".join(["python", *sys.argv]),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": 0,
         "machine": machine(),
         "versions": versions(),
     }
