@@ -196,7 +196,7 @@ def test_a_summary_has_the_facts(classifier):
     facts = summarise(classifier)
     assert (facts["family"], facts["layers"], facts["exits"]) == ("bert", 4, [1, 2, 3, 4])
     assert (facts["labels"], facts["method"]) == (["neg", "pos"], "de3")
-    assert facts["prototypes_set"] == "2 of 2 classes"
+    assert facts["prototypes_set"] == "2 of 2 classes, means: moving"
     # Three heads of 32 x 2 + 2 and three networks of 32 x 32 + 32.
     assert facts["exit_parameters"] == {"classifiers": 198, "prototypical networks": 3168}
     json.dumps(facts)

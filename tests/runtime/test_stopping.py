@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fixtures_trained import NEGATIVE, NEUTRAL, POSITIVE, toy_rows
 
 from de3bert import Classifier, Prediction
-from de3bert.exits import Policy, Trace, replay
+from de3bert.exits import Policy, Trace, curve, replay
 from de3bert.exits.replay import margin
 
 from .spies import watch
@@ -54,6 +54,14 @@ def clear_cut(trace: Trace, policy: Policy) -> np.ndarray:
     ordered = np.sort(trace.logits, axis=-1)
     gap = (ordered[..., -1] - ordered[..., -2]).min(axis=1)
     return (margin(trace, policy) > ROUNDING) & (gap > ROUNDING)
+
+
+def spreading(classifier: Classifier, texts: Sequence[str]) -> Policy:
+    """The EDR policy under which these texts leave at the most different layers."""
+    trace = classifier.trace(texts, np.zeros(len(texts), dtype=np.int64))
+    found = curve(trace, "edr(lambda=1.0)")
+    policies = [found.policy(index) for index in range(len(found))]
+    return max(policies, key=lambda each: len(set(replay(trace, each).exit_layers.tolist())))
 
 
 def answers(predictions: Sequence[Prediction]) -> list[tuple[str, int]]:
@@ -119,8 +127,9 @@ def test_pairs_are_batched_like_single_texts(classifier):
 @pytest.mark.parametrize("size", [1, 3, 32])
 def test_rows_that_left_are_not_computed_further(classifier, monkeypatch, size):
     texts = [text for text, _ in toy_rows(40, seed=11)]
+    policy = spreading(classifier, texts)
     work = watch(classifier, monkeypatch)
-    predictions = classifier.predict(texts, policy="edr(lambda=1.0) < 0.2", batch_size=size)
+    predictions = classifier.predict(texts, policy=policy, batch_size=size)
     left = Counter(each.exit_layer for each in predictions)
     assert len(left) >= 3
     per_layer: Counter[int] = Counter()
@@ -133,8 +142,8 @@ def test_rows_that_left_are_not_computed_further(classifier, monkeypatch, size):
 
 
 def test_padding_goes_when_the_longest_row_leaves(classifier, monkeypatch):
-    policy = Policy.parse("edr(lambda=1.0) < 0.2")
     texts = [text for text, _ in toy_rows(60, seed=12)]
+    policy = spreading(classifier, texts)
     trace = classifier.trace(texts)
     left, length = replay(trace, policy).exit_layers, trace.tokens
     clear = np.flatnonzero(clear_cut(trace, policy)).tolist()

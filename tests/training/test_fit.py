@@ -84,7 +84,7 @@ def test_the_checkpoint_with_the_best_mean_exit_accuracy_is_kept(small, tmp_path
     def scripted(layers, result):
         value = next(scores)
         if value == 0.4:
-            stored = tmp_path / "m.training" / "checkpoint-8" / "model.safetensors"
+            stored = tmp_path / "m.training" / "checkpoint-6" / "model.safetensors"
             second.append(stored.read_bytes())
         return {"mean_exit_accuracy": value, **{f"accuracy_layer_{m}": value for m in layers}}
 
