@@ -50,7 +50,7 @@ class Settings:
 
     @classmethod
     def usual(cls) -> Settings:
-        return cls({"train": 6530, "calibration": 1000, "test": 1000}, 1.5, 300)
+        return cls({"train": 6530, "calibration": 1000, "test": 1000}, 2.0, 200)
 
     @classmethod
     def quick(cls) -> Settings:
