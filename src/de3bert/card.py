@@ -19,7 +19,7 @@ tags: [early-exit, text-classification]
 # {title}
 
 An early-exit text classifier: {classes} classes ({labels}), {depth} layers, an exit after layers
-{exits}. Method `{method}`, pooling `{pooling}`, on the backbone `{backbone}`.
+{exits}. Method `{method}`, pooling `{pooling}`, {prototypes}, on the backbone `{backbone}`.
 
 ```python
 import de3bert
@@ -64,7 +64,8 @@ def write_card(folder: str | Path, title: str | None = None) -> None:
         method=config["method"],
         pooling=config["pooling"],
         backbone=record.get("backbone", config["backbone_config"].get("model_type", "unknown")),
-        point=f', point="{next(iter(points))}"' if points else "",
+        prototypes=_prototypes(config),
+        point=_usage(config.get("default_point"), list(points)),
         points=points_table(points),
         curve="\n![curve](curve.png)\n" if (folder / "curve.png").exists() else "",
         accuracy=_accuracy_table(record.get("exit_accuracy", {})),
@@ -89,6 +90,20 @@ def points_table(points: dict[str, Any]) -> str:
             f"{seen['layer_speedup']:.2f} | {seen['rows']} |"
         )
     return "\n".join(lines)
+
+
+def _prototypes(config: dict[str, Any]) -> str:
+    if config["prototypes"] == "none":
+        return "no prototypes"
+    refreshed = config.get("prototype_means") == "all rows"
+    means = "means over all training rows" if refreshed else "moving means"
+    return f"prototypes `{config['prototypes']}` ({means})"
+
+
+def _usage(default: str | None, names: list[str]) -> str:
+    """The point in the example: the default, else the first that stops early."""
+    shown = default or next((name for name in names if name != "full"), None)
+    return f', point="{shown}"' if shown else ""
 
 
 def _accuracy_table(accuracy: dict[str, float]) -> str:

@@ -73,6 +73,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
+        if str(error.name).startswith("de3bert"):
+            raise  # a fault of this package, not a missing extra
         extra = {"matplotlib": "plot", "optuna": "hpo"}.get(str(error.name), "train")
         print(
             f"error: this verb needs {error.name}. Install it with: pip install 'de3bert[{extra}]'",

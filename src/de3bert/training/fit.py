@@ -119,7 +119,7 @@ def fit(
     notes = _notes(model, accuracy, splits, train.truncated, len(train.rows))
     record = {
         "schema": 1,
-        "backbone": Path(recipe.backbone).name,
+        "backbone": "/".join(Path(recipe.backbone).parts[-2:]),  # no path of this machine
         "seconds": seconds,
         "steps": trainer.state.global_step,
         "rows": {"train": len(rows), "calibration": len(held)},
