@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +49,7 @@ def run(
     ]
     title = f"Chosen on {result.rows['calibration']} calibration rows, measured on "
     title += f"{result.rows['test']} test rows; latency per text at batch 1, tokenising included"
-    model = out / "model"
+    model, de3 = out / "model", _command()
     voice.result(
         result.to_json(),
         grid(COLUMNS, rows, title=title),
@@ -56,7 +58,18 @@ def run(
         f"written to {out}: model/, calibration.trace, test.trace, curve.png, exits.png, "
         "result.json",
         "\nTry next:",
-        f'  echo "a joy from start to finish" | de3 predict {model} --point 2x',
-        f'  de3 explain {model} "not quite the disaster it could have been" --point 3x',
-        f"  de3 curve {out / 'test.trace'} --family patience --family entropy --plot mine.png",
+        f'  echo "a joy from start to finish" | {de3} predict {model} --point 2x',
+        f'  {de3} explain {model} "not quite the disaster it could have been" --point 3x',
+        f"  {de3} curve {out / 'test.trace'} --family patience --family entropy --plot mine.png",
     )
+
+
+def _command() -> str:
+    """How to call this program from here: by name where it is on the path, else by its place."""
+    if shutil.which("de3"):
+        return "de3"
+    beside = Path(sys.executable).with_name("de3")
+    if not beside.exists():
+        return f"{sys.executable} -m de3bert.cli.main"
+    here = Path.cwd()
+    return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)
