@@ -135,7 +135,7 @@ def report(
         "points_chosen_on_calibration": points,
         "entropy_distance_spearman": spearman(test),
         "weights_sha256": test.info["weights"],
-        "recipe": (model / "recipe.toml").read_text(encoding="utf-8").splitlines(),
+        "recipe": recipe_lines(model),
     }
     write_json(results / f"{name}.json", document)
     shown = trade_off_of(test, ["edr(lambda=1.0)", "entropy", "patience"])
@@ -144,6 +144,14 @@ def report(
     for family, row in scores.items():
         print(f"{family:40s}", "  ".join(f"{speed}x {value:.3f}" for speed, value in row.items()))
     print("full depth", document["full_depth"])
+
+
+def recipe_lines(model: Path) -> list[str]:
+    """The resolved recipe, with the folders of this machine by the names of their variables."""
+    text = (model / "recipe.toml").read_text(encoding="utf-8")
+    for name in ("DE3_DATA_DIR", "DE3_BACKBONE_DIR"):
+        text = text.replace(str(folder(name)), f"${name}")
+    return text.splitlines()
 
 
 def spearman(trace: Trace) -> dict[str, float]:

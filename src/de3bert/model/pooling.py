@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
@@ -10,14 +12,14 @@ from de3bert.registry import Registry
 __all__ = ["POOLINGS", "Pooling"]
 
 
-class Pooling(nn.Module):
+class Pooling(nn.Module, ABC):
     """Base of all poolings: (rows, tokens, hidden) and mask (rows, tokens) to (rows, hidden)."""
 
     def __init__(self, hidden_size: int, exits: int) -> None:
         super().__init__()
 
-    def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
-        raise NotImplementedError  # pragma: no cover - the four below are all there is
+    @abstractmethod
+    def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor: ...
 
     def start_from(self, pooler: nn.Linear) -> None:
         """Takes over the backbone's trained pooler, where this pooling has one."""
