@@ -217,3 +217,10 @@ def test_a_stored_point_is_the_same_policy_in_replay_and_engine(model_copy, cali
     answers = de3bert.load(model_copy).predict(read_table(toy_data.calibration).texts, point="2x")
     same = replay(trace, made.policy).exit_layers == [each.exit_layer for each in answers]
     assert same.mean() > 0.95  # a chosen threshold lies next to the signal of some row
+
+
+def test_texts_that_were_cut_are_counted_with_the_point(model_copy):
+    long = "good " * 200
+    rows = {"text": [long, "a dull plot", "a good film", long], "label": ["pos", "neg"] * 2}
+    made = calibrate_model(model_copy, "full", "all", table=read_table(rows))
+    assert made.measured["data"]["truncated"] == 2

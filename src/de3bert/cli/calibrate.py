@@ -70,6 +70,9 @@ def run(
         default=default, batch_size=batch_size, progress=voice.progress("tracing"),
     )  # fmt: skip
     seen = point.measured
+    cut = (seen["data"] or {}).get("truncated")
+    if cut:
+        voice.warn(f"{cut} of {seen['rows']} texts were longer than the model's limit and were cut")
     rows = [
         ["policy", str(point.policy)],
         ["target", point.target],

@@ -64,9 +64,11 @@ def trace_table(
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    return classifier.trace(
+    trace = classifier.trace(
         table.inputs(), labels, batch_size=batch_size, info=info, progress=progress
     )
+    trace.info["data"]["truncated"] = classifier.truncated
+    return trace
 
 
 def evaluate(
