@@ -172,3 +172,13 @@ def test_what_to_install_when_a_library_is_missing(write, monkeypatch, module, s
     monkeypatch.setitem(sys.modules, module, None)
     path = write(source, "PAR1") if source.endswith("parquet") else source
     refused(path, "not installed", "pip install 'de3bert[train]'")
+
+
+def test_a_folder_is_no_suggestion_for_a_missing_file(tmp_path):
+    (tmp_path / "docs").mkdir()
+    with pytest.raises(UsageError) as caught:
+        read_table(tmp_path / "docs.csv")
+    assert "Did you mean" not in str(caught.value)
+    (tmp_path / "dogs.csv").write_text("text,label\na,b\n")
+    with pytest.raises(UsageError, match=r"Did you mean .*dogs\.csv"):
+        read_table(tmp_path / "docs.csv")

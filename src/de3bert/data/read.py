@@ -148,7 +148,8 @@ def _no_file(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"There is no file {path}: the folder {folder} does not exist."
-    close = difflib.get_close_matches(path.name, [item.name for item in folder.iterdir()], n=1)
+    files = [item.name for item in folder.iterdir() if item.is_file()]
+    close = difflib.get_close_matches(path.name, files, n=1)
     if close:
         return f'There is no file {path}. Did you mean "{folder / close[0]}"?'
     return f"There is no file {path}. Give a file ({supported()}) or a hub id such as owner/name."
