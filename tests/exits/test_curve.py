@@ -46,6 +46,27 @@ def test_replaying_a_point_gives_the_point(trace, family):
         assert found.score[index] == pytest.approx(expected, abs=1e-12)
 
 
+@settings(max_examples=120, deadline=None)
+@given(small_traces(), st.sampled_from(FAMILIES), st.integers(0, 1000))
+def test_milliseconds_are_those_of_the_replay(trace, family, seed):
+    """Any matrix will do, also one in which leaving earlier costs more."""
+    costs = np.random.default_rng(seed).uniform(0.1, 9, (trace.rows, trace.exits))
+    found, plain = curve(trace, family, costs=costs), curve(trace, family)
+    assert plain.milliseconds is None
+    assert found.score.tolist() == plain.score.tolist()
+    assert found.thresholds.tolist() == plain.thresholds.tolist()
+    for index in range(len(found)):
+        exits = replay(trace, found.policy(index)).exit_index.tolist()
+        expected = sum(costs[row, number] for row, number in enumerate(exits)) / trace.rows
+        assert found.milliseconds[index] == pytest.approx(expected, rel=1e-12)
+
+
+def test_costs_must_fit_the_trace():
+    trace = random_trace(rows=10)
+    with pytest.raises(UsageError, match=r"costs must be \(10, 6\), got \(10, 5\)"):
+        curve(trace, "entropy", costs=np.ones((10, 5)))
+
+
 @pytest.mark.parametrize("metric", list(METRICS))
 @pytest.mark.parametrize("chunk", [1 << 20, 14])
 def test_every_metric_is_exact_in_any_chunk_size(metric, chunk, monkeypatch):
@@ -178,3 +199,14 @@ def test_json_and_thinning():
         assert set(thin[key]) <= set(whole[key])
     with pytest.raises(UsageError, match="at least 2"):
         found.to_json(max_points=1)
+
+
+def test_json_has_milliseconds_where_the_curve_has():
+    trace = random_trace(rows=200)
+    costs = np.arange(1.0, 1201.0).reshape(200, 6)
+    found = curve(trace, "entropy", costs=costs)
+    assert "milliseconds" not in curve(trace, "entropy").to_json()
+    assert json.loads(json.dumps(found.to_json()))["milliseconds"] == found.milliseconds.tolist()
+    thin = found.to_json(max_points=20)
+    assert len(thin["milliseconds"]) == len(thin["score"])
+    assert thin["milliseconds"][-1] == found.milliseconds[-1]

@@ -19,6 +19,10 @@ from de3bert.exits import OperatingPoint, Policy, Target
         ("drop=1%", "drop", 0.01, "drop=0.01"),
         ("drop=0", "drop", 0.0, "drop=0.0"),
         ("accuracy=0.9", "accuracy", 0.9, "accuracy=0.9"),
+        ("latency=8ms", "latency", 8.0, "latency=8.0ms"),
+        ("latency = 7.5 ms", "latency", 7.5, "latency=7.5ms"),
+        ("latency=8", "latency", 8.0, "latency=8.0ms"),
+        ("speedup=2.5", "speedup", 2.5, "speedup=2.5"),
         ("full", "full", 0.0, "full"),
     ],
 )
@@ -41,6 +45,15 @@ def test_targets(text, kind, value, printed):
         "accuracy=90",
         "accuracy=high",
         "speed=2",
+        "speedup=0.9",
+        "speedup=250%",
+        "speedup=2ms",
+        "latency=0",
+        "latency=-1ms",
+        "latency=5%",
+        "latency=8s",
+        "latency=ms",
+        "latency=inf",
         "layers",
         "",
         "full=1",
@@ -49,6 +62,11 @@ def test_targets(text, kind, value, printed):
 def test_bad_targets_show_the_accepted_forms(text):
     with pytest.raises(UsageError, match=r"Accepted: `layers=2\.0`.*`drop=1%`.*`full`"):
         Target.parse(text)
+
+
+def test_which_targets_are_about_time():
+    lines = ["layers=2", "drop=1%", "accuracy=0.9", "full", "latency=8ms", "speedup=2"]
+    assert [Target.parse(line).is_time for line in lines] == [False] * 4 + [True] * 2
 
 
 def point():

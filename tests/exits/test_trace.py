@@ -176,3 +176,29 @@ def test_view_of_some_rows():
     assert view.layer == 2
     assert np.array_equal(view.logits, trace.logits[[4, 0], 1])
     assert np.array_equal(view.distances, trace.distances[[4, 0], 1])
+
+
+def test_only_leaves_exits_out():
+    trace = replace(random_trace(rows=7, exits=4), exit_layers=(2, 3, 6, 12))
+    part = trace.only([6, 2])
+    assert part.exit_layers == (2, 6, 12)
+    assert np.array_equal(part.logits, trace.logits[:, [0, 2, 3]])
+    assert np.array_equal(part.distances, trace.distances[:, [0, 2]])
+    assert np.array_equal(part.labels, trace.labels)
+    assert part.info == trace.info
+    assert part.depth == trace.depth
+    assert same(trace.only(trace.exit_layers), trace)
+
+
+def test_only_the_final_exit():
+    trace = random_trace(rows=7, exits=4)
+    part = trace.only([])
+    assert part.exit_layers == (4,)
+    assert part.distances.shape == (7, 0, 3)
+    assert replace(trace, distances=None).only([2]).distances is None
+
+
+def test_only_knows_its_exits():
+    trace = replace(random_trace(rows=7, exits=3), exit_layers=(2, 3, 6))
+    with pytest.raises(UsageError, match=r"no exit at layer 4\. Exits are at: 2, 3, 6"):
+        trace.only([3, 4])

@@ -2,22 +2,28 @@
 
 from de3bert.exits.calibrate import calibrate
 from de3bert.exits.curve import Curve, curve
+from de3bert.exits.placement import Placement, place_exits
 from de3bert.exits.points import OperatingPoint, Target
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import replay
 from de3bert.exits.signal import Signal
+from de3bert.exits.timing import CostModel, TimeSample
 from de3bert.exits.trace import Trace
 from de3bert.exits.view import ExitView
 
 __all__ = [
+    "CostModel",
     "Curve",
     "ExitView",
     "OperatingPoint",
+    "Placement",
     "Policy",
     "Signal",
     "Target",
+    "TimeSample",
     "Trace",
     "calibrate",
     "curve",
+    "place_exits",
     "replay",
 ]

@@ -3,57 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from de3bert.errors import De3Error, UsageError
+from de3bert.errors import UsageError
+from de3bert.exits.choose import choose
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
 from de3bert.exits.metrics import score, score_interval
 from de3bert.exits.points import OperatingPoint, Target
 from de3bert.exits.policy import Policy
-from de3bert.exits.replay import replay
+from de3bert.exits.replay import Replay, replay
 from de3bert.exits.rules import Full
 from de3bert.exits.signal import Signal
+from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
 
-__all__ = ["LAMBDA_GRID", "WIDE_LAMBDA_GRID", "calibrate", "measure"]
+__all__ = [
+    "LAMBDA_GRID",
+    "WIDE_LAMBDA_GRID",
+    "calibrate",
+    "curves_of",
+    "families_of",
+    "full_score",
+    "measure",
+]
 
 LAMBDA_GRID = (0.667, 1.0, 1.5, 2.0, 3.0)  # the grid of the paper
 WIDE_LAMBDA_GRID = (0.0, 0.25, 0.5, 0.667, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
-ROUNDING = 1e-9  # scores are sums of shares; equal ones may differ in the last bits
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One point of one curve."""
-
-    curve: Curve
-    index: int
-
-    @property
-    def score(self) -> float:
-        return float(self.curve.score[self.index])
-
-    @property
-    def layer_speedup(self) -> float:
-        return float(self.curve.layer_speedup[self.index])
-
-    @property
-    def policy(self) -> Policy:
-        return self.curve.policy(self.index)
-
-    @property
-    def tie_break(self) -> tuple[float, float]:
-        """Among equals prefer lambda nearest to 1 (the plain harmonic mean), then the smaller."""
-        signal = self.policy.signal
-        weight = dict(signal.params if signal else ()).get("lambda", 1.0)
-        return -abs(weight - 1.0), -weight
+NO_COST = (
+    "The target {target} is about time, and nothing is known yet about the time this model takes "
+    "here. Run `de3 profile BUNDLE` on the exported model first, and pass the bundle."
+)
 
 
 def calibrate(
@@ -64,12 +49,15 @@ def calibrate(
     family: str | None = None,
     lambdas: Sequence[float] = LAMBDA_GRID,
     metric: str = "accuracy",
+    cost: CostModel | None = None,
 ) -> OperatingPoint:
     """The policy that meets `target` on this trace.
 
     - `layers=r`: on each curve the first point at least r times as fast in layers; of these the
       best score.
-    - `drop=x`, `accuracy=a`: the fastest point that still scores full - x, or a.
+    - `latency=t`, `speedup=r`: likewise, by the predicted mean time per text; needs `cost`.
+    - `drop=x`, `accuracy=a`: the fastest point that still scores full - x, or a. Fastest is the
+      least predicted time with `cost`, else the fewest layers.
 
     Ties go to the better score, then to the faster point, then to lambda nearest to 1, then to the
     smaller lambda. Thresholds fit the data they were chosen on a little too well: use a calibration
@@ -77,26 +65,34 @@ def calibrate(
 
     Args:
         trace: with labels.
-        target: `layers=2.0`, `drop=0.01`, `accuracy=0.9` (in units of `metric`) or `full`.
+        target: `layers=2.0`, `latency=8ms`, `speedup=2.5`, `drop=0.01`, `accuracy=0.9` (in units
+            of `metric`) or `full`.
         name: the name of the operating point.
         family: which policies to consider, such as `entropy` or `patience`; `edr` means all
             `lambdas`. By default `edr` if the trace has distances, else `entropy`.
         lambdas: the weights tried for `edr`.
         metric: accuracy, f1, macro_f1 or matthews.
+        cost: what things take on one machine; with it, predicted times are measured as well.
 
     Raises:
+        UsageError: a time target without `cost`.
         De3Error: no policy reaches the target; the message names the nearest one.
     """
     target = Target.parse(target) if isinstance(target, str) else target
+    if target.is_time and cost is None:
+        raise UsageError(NO_COST.format(target=target))
     if target.kind == "full":
         policy = Policy(Full())
     else:
-        curves = [curve(trace, member, metric) for member in _families(trace, family, lambdas)]
-        policy = _choose(curves, target, _full_score(trace, metric)).policy
-    return OperatingPoint(name, policy, str(target), measure(trace, policy, metric))
+        curves = curves_of(trace, families_of(trace, family, lambdas), metric, cost)
+        full_ms = 0.0 if cost is None else float(cost.full(trace).mean())
+        policy = choose(curves, target, full_score(trace, metric), full_ms).policy
+    return OperatingPoint(name, policy, str(target), measure(trace, policy, metric, cost))
 
 
-def measure(trace: Trace, policy: Policy, metric: str = "accuracy") -> dict[str, Any]:
+def measure(
+    trace: Trace, policy: Policy, metric: str = "accuracy", cost: CostModel | None = None
+) -> dict[str, Any]:
     """What a policy gives on a labelled trace, in plain JSON values."""
     answer = replay(trace, policy)
     labels, classes = trace.known_labels, trace.classes
@@ -106,20 +102,47 @@ def measure(trace: Trace, policy: Policy, metric: str = "accuracy") -> dict[str,
         "metric": metric,
         "score": score(metric, labels, answer.labels, classes),
         "score_interval": list(score_interval(metric, labels, answer.labels, classes)),
-        "full_score": _full_score(trace, metric),
+        "full_score": full_score(trace, metric),
         "layers_mean": layers_mean(answer.exit_layers),
         "layer_speedup": layer_speedup(answer.exit_layers, trace.depth),
+        **({} if cost is None else _predicted(trace, policy, answer, cost)),
         "exit_histogram": {str(layer): count for layer, count in histogram.items()},
         "data": trace.info.get("data"),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
-def _full_score(trace: Trace, metric: str) -> float:
+def _predicted(trace: Trace, policy: Policy, answer: Replay, cost: CostModel) -> dict[str, float]:
+    """Mean milliseconds per text, charging only the exits that the policy looks at."""
+    tests = np.cumsum([policy.reads(layer) for layer in trace.exit_layers[:-1]]).tolist()
+    costs = cost.row_costs(trace, tests=[*tests, tests[-1] if tests else 0])
+    spent = float(costs[np.arange(trace.rows), answer.exit_index].mean())
+    whole = float(cost.full(trace).mean())
+    return {"predicted_ms": spent, "predicted_time_speedup": whole / spent}
+
+
+def curves_of(
+    trace: Trace, families: Sequence[Family], metric: str, cost: CostModel | None = None
+) -> list[Curve]:
+    """The curve of each family, with predicted times if there is a cost model."""
+    if cost is None:
+        return [curve(trace, family, metric) for family in families]
+    tested = cost.row_costs(trace)
+    # Every row of a fixed-depth model leaves at one exit, and no other is looked at.
+    alone = cost.row_costs(trace, tests=[*[1] * (trace.exits - 1), 0])
+    return [
+        curve(trace, family, metric, costs=alone if family.kind == "layers" else tested)
+        for family in families
+    ]
+
+
+def full_score(trace: Trace, metric: str) -> float:
+    """The score of the final head on all rows."""
     return score(metric, trace.known_labels, trace.predictions[:, -1], trace.classes)
 
 
-def _families(trace: Trace, text: str | None, lambdas: Sequence[float]) -> list[Family]:
+def families_of(trace: Trace, text: str | None, lambdas: Sequence[float]) -> list[Family]:
+    """The families to try: `edr` without a lambda stands for one family for each of `lambdas`."""
     if text is None:
         text = "entropy" if trace.distances is None else "edr"
     family = Family.parse(text)
@@ -131,42 +154,3 @@ def _families(trace: Trace, text: str | None, lambdas: Sequence[float]) -> list[
         raise UsageError("`edr` needs at least one lambda to try, got none.")
     weighted = [Signal("edr", (("lambda", weight),)) for weight in lambdas]
     return [Family("threshold", signal, family.count) for signal in weighted]
-
-
-def _choose(curves: Sequence[Curve], target: Target, full: float) -> Candidate:
-    if target.kind == "layers":
-        return _best_at(curves, target.value)
-    goal = target.value if target.kind == "accuracy" else full - target.value
-    return _fastest_with(curves, goal, target)
-
-
-def _best_at(curves: Sequence[Curve], ratio: float) -> Candidate:
-    """The best scoring of each curve's first point that is fast enough."""
-    fastest = [Candidate(each, len(each) - 1) for each in curves]
-    reach = [each for each in fastest if each.layer_speedup >= ratio - ROUNDING]
-    if not reach:
-        nearest = max(fastest, key=lambda each: (each.layer_speedup, each.score, each.tie_break))
-        raise De3Error(
-            f"No policy here is {ratio:g} times as fast in layers. The fastest is "
-            f"`{nearest.policy}`, with a layer speed-up of {nearest.layer_speedup:.4g}."
-        )
-    firsts = [Candidate(each.curve, each.curve.index_at(ratio)) for each in reach]
-    return max(firsts, key=lambda each: (each.score, each.layer_speedup, each.tie_break))
-
-
-def _fastest_with(curves: Sequence[Curve], goal: float, target: Target) -> Candidate:
-    """The fastest point of all curves whose score reaches the goal."""
-    highest = max(float(each.score.max()) for each in curves)
-    reachable = min(goal, highest)
-    found = []
-    for each in curves:
-        enough = np.flatnonzero(each.score >= reachable - ROUNDING)
-        if enough.size:
-            found.append(Candidate(each, int(enough[-1])))
-    best = max(found, key=lambda each: (each.layer_speedup, each.score, each.tie_break))
-    if highest >= goal - ROUNDING:
-        return best
-    raise De3Error(
-        f"No policy here meets {target}: it would take {best.curve.metric} {goal:.4g}. The best is "
-        f"{best.score:.4g}, by `{best.policy}` at a layer speed-up of {best.layer_speedup:.4g}."
-    )

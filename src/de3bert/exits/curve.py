@@ -35,6 +35,8 @@ class Curve:
         thresholds: the number that makes each point's policy: a threshold, a patience or a layer.
         layers_mean: mean layers executed, (points,).
         score: the metric, (points,).
+        milliseconds: mean predicted time per text, (points,); None without costs. Unlike layers
+            it need not fall along the curve, because testing an exit costs time as well.
     """
 
     family: str
@@ -44,6 +46,7 @@ class Curve:
     thresholds: Floats
     layers_mean: Floats
     score: Floats
+    milliseconds: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.thresholds)
@@ -96,7 +99,7 @@ class Curve:
     def to_json(self, max_points: int | None = None) -> dict[str, Any]:
         """The curve as JSON; thinned to points evenly spaced in mean layers, both ends kept."""
         kept = self._thinned(max_points)
-        return {
+        document = {
             "family": self.family,
             "metric": self.metric,
             "rows": self.rows,
@@ -106,6 +109,9 @@ class Curve:
             "layer_speedup": self.layer_speedup[kept].tolist(),
             "score": self.score[kept].tolist(),
         }
+        if self.milliseconds is not None:
+            document["milliseconds"] = self.milliseconds[kept].tolist()
+        return document
 
     def _score_at(self, layers: Floats) -> Floats:
         # np.interp wants rising x, and mean layers fall along the curve.
@@ -132,7 +138,12 @@ class Curve:
 
 
 def curve(
-    trace: Trace, family: str | Signal | Family, metric: str = "accuracy", count: int = 1
+    trace: Trace,
+    family: str | Signal | Family,
+    metric: str = "accuracy",
+    count: int = 1,
+    *,
+    costs: Floats | None = None,
 ) -> Curve:
     """Every distinct point that a family of policies reaches on a labelled trace.
 
@@ -142,31 +153,47 @@ def curve(
             `oracle`.
         metric: accuracy, f1, macro_f1 or matthews.
         count: how many exits in a row must pass the threshold; the same as ` x count` in the text.
+        costs: milliseconds of each row leaving at each exit, (rows, exits), such as
+            `CostModel.row_costs(trace)`; gives the curve its `milliseconds`.
 
     Example:
         >>> points = curve(trace, "edr(lambda=1.0)")
         >>> points.policy(points.index_at(layer_speedup=2.0))
     """
     family = Family.of(family, count)
+    if costs is not None and costs.shape != (trace.rows, trace.exits):
+        raise UsageError(f"costs must be {(trace.rows, trace.exits)}, got {costs.shape}.")
     if family.kind == "threshold":
-        sweep = sweep_thresholds(trace, family, metric)
+        sweep = sweep_thresholds(trace, family, metric, costs)
     else:
-        sweep = _one_by_one(trace, family, metric)
-    layers_mean = sweep.layers / trace.rows
+        sweep = _one_by_one(trace, family, metric, costs)
     return Curve(
-        str(family), metric, trace.rows, trace.depth, sweep.numbers, layers_mean, sweep.scores
+        str(family),
+        metric,
+        trace.rows,
+        trace.depth,
+        sweep.numbers,
+        sweep.layers / trace.rows,
+        sweep.scores,
+        None if sweep.milliseconds is None else sweep.milliseconds / trace.rows,
     )
 
 
-def _one_by_one(trace: Trace, family: Family, metric: str) -> Sweep:
+def _one_by_one(trace: Trace, family: Family, metric: str, costs: Floats | None) -> Sweep:
     """Families with a handful of members: replay each, from the slowest."""
     numbers = _members(trace, family)
-    layers, scores = [], []
-    for number in numbers:
-        answer = replay(trace, family.policy(number))
-        layers.append(int(answer.exit_layers.sum()))
-        scores.append(score_of(metric, trace.known_labels, answer.labels, trace.classes))
-    return Sweep(np.asarray(numbers, dtype=np.float64), np.asarray(layers), np.asarray(scores))
+    answers = [replay(trace, family.policy(number)) for number in numbers]
+    labels, rows = trace.known_labels, np.arange(trace.rows)
+    scores = [score_of(metric, labels, answer.labels, trace.classes) for answer in answers]
+    spent = None
+    if costs is not None:
+        spent = np.asarray([costs[rows, answer.exit_index].sum() for answer in answers])
+    return Sweep(
+        np.asarray(numbers, dtype=np.float64),
+        np.asarray([int(answer.exit_layers.sum()) for answer in answers]),
+        np.asarray(scores),
+        spent,
+    )
 
 
 def _members(trace: Trace, family: Family) -> list[int]:

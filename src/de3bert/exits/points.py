@@ -12,21 +12,31 @@ from de3bert.exits.policy import Policy
 
 __all__ = ["OperatingPoint", "Target"]
 
-Kind = Literal["layers", "drop", "accuracy", "full"]
+Kind = Literal["layers", "drop", "accuracy", "latency", "speedup", "full"]
 ACCEPTED = (
     "`layers=2.0` (twice as few layers), `drop=0.01` or `drop=1%` (at most 0.01 below the full "
-    "model), `accuracy=0.9` (at least 0.9), `full` (no early exit)"
+    "model), `accuracy=0.9` (at least 0.9), `latency=8ms` (at most 8 predicted milliseconds per "
+    "text), `speedup=2.5` (predicted time 2.5 times below that of the full model), `full` (no "
+    "early exit)"
 )
 RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "layers": ("at least 1", lambda value: value >= 1),
     "drop": ("from 0 to 1", lambda value: 0 <= value <= 1),
     "accuracy": ("above 0 and at most 1", lambda value: 0 < value <= 1),
+    "latency": ("above 0", lambda value: value > 0),
+    "speedup": ("at least 1", lambda value: value >= 1),
 }
+# The unit that may follow the number, and what to divide by then.
+UNITS = {"drop": ("%", 100.0), "accuracy": ("%", 100.0), "latency": ("ms", 1.0)}
 
 
 @dataclass(frozen=True)
 class Target:
     """What an operating point must give.
+
+    `layers` is a ratio of layers. `latency` (mean milliseconds per text, one text at a time,
+    tokenising included) and `speedup` (mean time of the full model over mean time) are times
+    predicted by a cost model of one machine.
 
     Example:
         >>> Target.parse("drop=1%")
@@ -44,14 +54,21 @@ class Target:
         kind, equals, value = (part.strip() for part in line.partition("="))
         if kind not in RANGES or not equals:
             raise UsageError(f'Cannot read the target "{text}". Accepted: {ACCEPTED}.')
-        number = _number(value, percent=kind != "layers")
+        number = _number(value, *UNITS.get(kind, ("", 1.0)))
         words, fits = RANGES[kind]
         if not (math.isfinite(number) and fits(number)):
             raise UsageError(f'{kind} must be {words}, got "{value}". Accepted: {ACCEPTED}.')
         return cls(kind, number)  # type: ignore[arg-type]  # RANGES has just the kinds
 
+    @property
+    def is_time(self) -> bool:
+        """Whether it takes a cost model to tell if it is met."""
+        return self.kind in ("latency", "speedup")
+
     def __str__(self) -> str:
-        return self.kind if self.kind == "full" else f"{self.kind}={self.value!r}"
+        if self.kind == "full":
+            return self.kind
+        return f"{self.kind}={self.value!r}{'ms' if self.kind == 'latency' else ''}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +80,8 @@ class OperatingPoint:
         policy: when to leave.
         target: what was asked for, as text.
         measured: rows, metric, score, score_interval, full_score, layers_mean, layer_speedup,
-            exit_histogram (layer as text -> rows), data, date. Plain JSON values.
+            exit_histogram (layer as text -> rows), data, date; with a cost model also
+            predicted_ms and predicted_time_speedup. Plain JSON values.
     """
 
     name: str
@@ -97,10 +115,10 @@ class OperatingPoint:
         return cls(document["name"], policy, document["target"], dict(document["measured"]))
 
 
-def _number(text: str, percent: bool) -> float:
+def _number(text: str, unit: str, divisor: float) -> float:
     try:
-        if percent and text.endswith("%"):
-            return float(text[:-1]) / 100
+        if unit and text.endswith(unit):
+            return float(text.removesuffix(unit)) / divisor
         return float(text)
     except ValueError:
         return math.nan

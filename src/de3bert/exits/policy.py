@@ -6,10 +6,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.exits.one_row import FEW_CLASSES
 from de3bert.exits.rules import (
     FixedLayer,
     Full,
@@ -116,7 +119,7 @@ class Policy:
                 f"the view has {len(view.logits)} rows, the state {len(state.run)}: "
                 "call keep() for the rows that left"
             )
-        if np.isnan(view.logits).any():
+        if _has_nan(view.logits):
             raise De3Error(
                 f"A logit at layer {view.layer} is not a number (NaN), so no exit can be decided. "
                 "Check the model weights and the input, or run in float32."
@@ -126,6 +129,12 @@ class Policy:
     def keep(self, state: RuleState, keep: Leave) -> RuleState:
         """The state of the rows where `keep` is True, (rows,), in the same order."""
         return state.keep(keep)
+
+
+def _has_nan(logits: NDArray[np.floating[Any]]) -> bool:
+    if len(logits) == 1 and logits.shape[1] <= FEW_CLASSES:
+        return any(map(math.isnan, logits[0].tolist()))
+    return bool(np.isnan(logits).any())
 
 
 def parse_count(text: str, where: str) -> int:

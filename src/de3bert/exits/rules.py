@@ -6,6 +6,8 @@ drops the rows that left. The replay of a trace and the live engine run this sam
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
@@ -31,7 +33,11 @@ __all__ = [
 Leave: TypeAlias = NDArray[np.bool_]
 Comparison: TypeAlias = Literal["<", "<=", ">", ">="]
 
-COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+# Two ways to the same value differ in its last bits. Nearer to the threshold than this, the array
+# function decides, so that a row leaves at the same exit alone, in a batch and in a replay.
+NEAR, NEAR_ZERO = 1e-9, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +58,21 @@ class RuleState:
 
     def keep(self, keep: Leave) -> RuleState:
         return RuleState(self.run[keep], self.answer[keep])
+
+    def counted(
+        self, met: Leave, count: int, answer: NDArray[np.int64] | None = None
+    ) -> tuple[Leave, RuleState]:
+        """Which rows have now met the condition `count` exits in a row, and the state after it."""
+        run = np.where(met, self.run + 1, 0)
+        return run >= count, RuleState(run, self.answer if answer is None else answer)
+
+    def counted_row(
+        self, met: bool, count: int, answer: int | None = None
+    ) -> tuple[Leave, RuleState]:
+        """`counted` for a single row, without array arithmetic on one number."""
+        run = int(self.run[0]) + 1 if met else 0
+        after = self.answer if answer is None else np.array([answer])
+        return np.array([run >= count]), RuleState(np.array([run]), after)
 
 
 class Rule:
@@ -83,9 +104,37 @@ class Threshold(Rule):
     count: int = 1
 
     def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
-        values = self.signal(view)
-        run = np.where(COMPARE[self.comparison](values, self.threshold), state.run + 1, 0)
-        return run >= self.count, RuleState(run, state.answer)
+        sure = self._is_sure(view)
+        if not sure and self.signal.needs_distances:
+            view = view.fetched()
+        if len(view.logits) == 1:
+            return state.counted_row(sure or self._row_passes(view), self.count)
+        if sure:
+            return state.counted(np.ones(len(view.logits), dtype=np.bool_), self.count)
+        passed = COMPARE[self.comparison](self.signal(view), self.threshold)
+        return state.counted(passed, self.count)
+
+    def _is_sure(self, view: ExitView) -> bool:
+        """Whether all rows pass whatever their distances are, so that nobody need fetch them.
+
+        Row by row, because the first row in doubt ends it.
+        """
+        if view.fetch is None or not self.signal.needs_distances:
+            return False
+        bounds = self.signal.worst_of_rows(view)
+        return all(self._compare(bound) and not self._is_near(bound) for bound in bounds)
+
+    def _row_passes(self, view: ExitView) -> bool:
+        value = self.signal.of_row(view)
+        if self._is_near(value):
+            value = float(self.signal(view)[0])
+        return self._compare(value)
+
+    def _compare(self, value: float) -> bool:
+        return bool(COMPARE[self.comparison](value, self.threshold))
+
+    def _is_near(self, value: float) -> bool:
+        return math.isclose(value, self.threshold, rel_tol=NEAR, abs_tol=NEAR_ZERO)
 
     def __str__(self) -> str:
         suffix = f" x {self.count}" if self.count > 1 else ""
@@ -103,9 +152,12 @@ class Patience(Rule):
     count: int
 
     def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
+        if len(view.logits) == 1:
+            row = view.logits[0].tolist()
+            best = row.index(max(row))
+            return state.counted_row(best == int(state.answer[0]), self.count, best)
         answer = np.argmax(view.logits, axis=-1)
-        run = np.where(answer == state.answer, state.run + 1, 0)
-        return run >= self.count, RuleState(run, answer)
+        return state.counted(answer == state.answer, self.count, answer)
 
     def __str__(self) -> str:
         return f"patience({self.count})"

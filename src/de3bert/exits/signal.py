@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import signals
+from de3bert.exits import one_row, signals
 from de3bert.exits.view import ExitView
 from de3bert.registry import Registry, unknown
 
@@ -46,6 +47,10 @@ class SignalKind:
         needs_distances: reads `view.distances`.
         rising: higher is safer, as for a probability; otherwise lower is safer.
         safest: the value that no row can pass on the safe side, if there is one.
+        one_row: the same value for a single row in plain floats: (logits, distances or None,
+            params), lists of K numbers. Optional; makes a step of one row many times as fast.
+        worst: (logits, params) -> the value that this row cannot pass on the unsafe side, whatever
+            its distances. Optional; where it meets the threshold no distance is computed.
     """
 
     compute: Callable[[ExitView, Params], Values]
@@ -53,6 +58,8 @@ class SignalKind:
     needs_distances: bool = False
     rising: bool = False
     safest: float | None = None
+    one_row: Callable[[list[float], list[float] | None, Params], float] | None = None
+    worst: Callable[[list[float], Params], float] | None = None
 
 
 SIGNALS: Registry[SignalKind] = Registry("signal")
@@ -73,15 +80,44 @@ def _logits_only(function: Callable[..., Values], **options: bool) -> Callable[.
     return lambda view, params: function(view.logits, **options)
 
 
-SIGNALS.add("entropy", SignalKind(_logits_only(signals.entropy), safest=0.0))
+SIGNALS.add(
+    "entropy", SignalKind(_logits_only(signals.entropy), safest=0.0, one_row=one_row.entropy)
+)
 SIGNALS.add(
     "max_probability",
-    SignalKind(_logits_only(signals.max_probability), rising=True, safest=1.0),
+    SignalKind(
+        _logits_only(signals.max_probability),
+        rising=True,
+        safest=1.0,
+        one_row=one_row.max_probability,
+    ),
 )
-SIGNALS.add("energy", SignalKind(_logits_only(signals.energy), safest=0.0))
-SIGNALS.add("raw_energy", SignalKind(_logits_only(signals.energy, normalised=False)))
-SIGNALS.add("distance_ratio", SignalKind(_distance_ratio, needs_distances=True, safest=0.0))
-SIGNALS.add("edr", SignalKind(_edr, defaults={"lambda": 1.0}, needs_distances=True, safest=0.0))
+SIGNALS.add("energy", SignalKind(_logits_only(signals.energy), safest=0.0, one_row=one_row.energy))
+SIGNALS.add(
+    "raw_energy",
+    SignalKind(_logits_only(signals.energy, normalised=False), one_row=one_row.raw_energy),
+)
+SIGNALS.add(
+    "distance_ratio",
+    SignalKind(
+        _distance_ratio,
+        needs_distances=True,
+        safest=0.0,
+        one_row=one_row.distance_ratio,
+        worst=one_row.worst_distance_ratio,
+    ),
+)
+SIGNALS.add(
+    "edr",
+    SignalKind(
+        _edr,
+        defaults={"lambda": 1.0},
+        needs_distances=True,
+        safest=0.0,
+        one_row=one_row.edr,
+        worst=one_row.worst_edr,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -145,18 +181,47 @@ class Signal:
         Raises:
             De3Error: a value is NaN. It compares as false and would keep its row without a word.
         """
-        if not self.needs_distances:
-            exact = ExitView(view.layer, view.logits.astype(np.float64))
-        elif view.distances is None:
-            raise UsageError(NO_DISTANCES.format(name=self.name))
-        else:
-            exact = ExitView(
-                view.layer, view.logits.astype(np.float64), view.distances.astype(np.float64)
-            )
+        distances = self._distances(view)
+        exact = ExitView(
+            view.layer,
+            view.logits.astype(np.float64),
+            None if distances is None else distances.astype(np.float64),
+        )
         values = np.asarray(self.kind.compute(exact, dict(self.params)), dtype=np.float64)
         if np.isnan(values).any():
             raise De3Error(NOT_A_NUMBER.format(signal=self, layer=view.layer))
         return values
+
+    def of_row(self, view: ExitView) -> float:
+        """The signal of a view's only row: `self(view)[0]` but for rounding. (1, classes) -> ()"""
+        compute = self.kind.one_row
+        if compute is None or view.logits.shape[1] > one_row.FEW_CLASSES:
+            return float(self(view)[0])
+        distances = self._distances(view)
+        row = None if distances is None else distances[0].tolist()
+        value = compute(view.logits[0].tolist(), row, dict(self.params))
+        if math.isnan(value):
+            raise De3Error(NOT_A_NUMBER.format(signal=self, layer=view.layer))
+        return value
+
+    def worst_of_rows(self, view: ExitView) -> Iterator[float]:
+        """Row by row, what the signal cannot pass on the unsafe side, from the logits alone.
+
+        Nothing is worse than infinity, which is what a signal without such a bound gives.
+        """
+        worst, params = self.kind.worst, dict(self.params)
+        if worst is None:
+            return iter([-math.inf if self.rising else math.inf])
+        return (worst(row, params) for row in view.logits.tolist())
+
+    def _distances(self, view: ExitView) -> NDArray[np.floating[Any]] | None:
+        """What the signal reads of the distances, (rows, classes): all, or nothing at all."""
+        if not self.needs_distances:
+            return None
+        distances = view.fetched().distances
+        if distances is None:
+            raise UsageError(NO_DISTANCES.format(name=self.name))
+        return distances
 
 
 def _params(name: str, inside: str) -> list[tuple[str, float]]:

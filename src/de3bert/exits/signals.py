@@ -18,6 +18,7 @@ from array_api_compat import array_namespace, device
 from de3bert.errors import UsageError
 
 __all__ = [
+    "check_classes",
     "cosine_distance",
     "distance_ratio",
     "edr",
@@ -159,7 +160,11 @@ def _shifted(xp: Any, logits: Array) -> Array:
 
 
 def _classes(logits: Array) -> int:
-    classes = int(logits.shape[-1])
+    return check_classes(int(logits.shape[-1]))
+
+
+def check_classes(classes: int) -> int:
+    """The number of classes, or a UsageError when there is nothing to choose from."""
     if classes < 2:
         raise UsageError(
             f"An exit signal needs at least 2 classes, but the logits have {classes}. "

@@ -32,11 +32,15 @@ STEP_BEYOND = 0.01  # how far the outermost thresholds lie beyond the outermost 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """The points of a curve, from no early exit to most; every array is (points,)."""
+    """The points of a curve, from no early exit to most; every array is (points,).
+
+    Layers and milliseconds are sums over all rows; milliseconds are None without costs.
+    """
 
     numbers: Floats
     layers: Integers
     scores: Floats
+    milliseconds: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +53,14 @@ class Moves:
     target: Integers
 
 
-def sweep_thresholds(trace: Trace, family: Family, metric: str) -> Sweep:
-    """All points of a threshold family: thresholds, total layers executed, score."""
+def sweep_thresholds(
+    trace: Trace, family: Family, metric: str, costs: Floats | None = None
+) -> Sweep:
+    """All points of a threshold family: thresholds, total layers executed, score and time.
+
+    Args:
+        costs: milliseconds of each row leaving at each exit, (rows, exits).
+    """
     signal = family.signal
     assert signal is not None  # a threshold family has a signal
     moves = find_moves(windowed(signal_matrix(trace, signal), family.count))
@@ -59,7 +69,19 @@ def sweep_thresholds(trace: Trace, family: Family, metric: str) -> Sweep:
     full = trace.rows * trace.depth
     layers = full + np.cumsum(layer[moves.target] - layer[moves.source])[last_of_value]
     scores = np.concatenate(list(_scores(trace, moves, last_of_value, metric)))
-    return Sweep(_thresholds(moves.value[last_of_value], signal), np.append(full, layers), scores)
+    return Sweep(
+        _thresholds(moves.value[last_of_value], signal),
+        np.append(full, layers),
+        scores,
+        None if costs is None else _milliseconds(costs, moves, last_of_value),
+    )
+
+
+def _milliseconds(costs: Floats, moves: Moves, wanted: NDArray[np.bool_]) -> Floats:
+    """The time before all moves, then after each move in `wanted`. (points,)"""
+    full = costs[:, -1].sum()
+    change = costs[moves.row, moves.target] - costs[moves.row, moves.source]
+    return np.append(full, full + np.cumsum(change)[wanted])
 
 
 def signal_matrix(trace: Trace, signal: Signal) -> Floats:

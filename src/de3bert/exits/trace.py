@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -107,6 +107,27 @@ class Trace:
             labels=None if self.labels is None else self.labels[index],
             tokens=self.tokens[index],
         )
+
+    def only(self, exit_layers: Iterable[int]) -> Trace:
+        """The trace of the same model with fewer exits: those at `exit_layers`, and the final one.
+
+        Every exit reads its own layer, so leaving some out changes nothing about the others.
+        """
+        numbers = self.exit_numbers(exit_layers)
+        return replace(
+            self,
+            logits=self.logits[:, numbers],
+            distances=None if self.distances is None else self.distances[:, numbers[:-1]],
+            exit_layers=tuple(self.exit_layers[number] for number in numbers),
+        )
+
+    def exit_numbers(self, exit_layers: Iterable[int]) -> list[int]:
+        """The numbers, from 0 up, of the exits at these layers; the final one is always in."""
+        wanted = {*exit_layers, self.depth}
+        if strange := sorted(wanted - {*self.exit_layers}):
+            layers = ", ".join(str(layer) for layer in self.exit_layers)
+            raise UsageError(f"There is no exit at layer {strange[0]}. Exits are at: {layers}.")
+        return [number for number, layer in enumerate(self.exit_layers) if layer in wanted]
 
     def save(self, path: str | Path) -> None:
         """Writes one safetensors file, whole or not at all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,17 @@ class ExitView:
         layer: the layer this exit sits on, counted from 1.
         logits: (rows, classes).
         distances: cosine distance to each class prototype, (rows, classes), or None.
+        fetch: computes the distances, in place of `distances`. They cost time, and where the
+            logits decide alone nobody calls it.
     """
 
     layer: int
     logits: NDArray[np.floating[Any]]
     distances: NDArray[np.floating[Any]] | None = None
+    fetch: Callable[[], NDArray[np.floating[Any]]] | None = None
+
+    def fetched(self) -> ExitView:
+        """The same view with its distances there; itself when there is nothing to fetch."""
+        if self.fetch is None:
+            return self
+        return ExitView(self.layer, self.logits, self.fetch())
