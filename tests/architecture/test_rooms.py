@@ -20,11 +20,13 @@ MAY_IMPORT = {
     "data": BASE | {"files"},
     "methods": BASE | {"exits"},
     "objective": BASE | {"methods", "exits"},
-    "model": BASE | {"objective", "methods", "exits", "files"},
+    "model": BASE | {"objective", "methods", "exits", "data", "files"},
     "training": BASE
     | {"model", "objective", "methods", "exits", "data", "card", "files", "machine"},
     # `methods` is data without torch: the signal a method was made for.
     "runtime": BASE | {"exits", "data", "methods", "card", "files", "machine"},
+    "export": BASE
+    | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
     "figures": {"exits", "files", "errors"},
     "errors": set(),
     "registry": {"errors"},

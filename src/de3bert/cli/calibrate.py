@@ -27,7 +27,10 @@ def run(
     model: Model,
     target: Annotated[
         str,
-        typer.Option(help="layers=2.0, drop=0.01, accuracy=0.9 or full.", show_default=False),
+        typer.Option(
+            help="layers=2.0, drop=0.01, accuracy=0.9, latency=8ms, speedup=2.5 (time) or full.",
+            show_default=False,
+        ),
     ],
     name: Annotated[str, typer.Option(help="Name of the point.", show_default=False)],
     data: Annotated[
@@ -82,6 +85,9 @@ def run(
         ["layer speed-up", f"{seen['layer_speedup']:.2f}"],
         ["rows", str(seen["rows"])],
     ]
+    if "predicted_ms" in seen:
+        ratio = f"{seen['predicted_time_speedup']:.2f} times full depth"
+        rows.append(["predicted time", f"{seen['predicted_ms']:.2f} ms a text, {ratio}"])
     voice.result(
         point.to_json(),
         grid(["point", name], rows),

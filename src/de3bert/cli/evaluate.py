@@ -16,6 +16,7 @@ from de3bert.cli.options import (
     SplitConfig,
     Text,
     TextPair,
+    Threads,
 )
 from de3bert.cli.output import Voice, grid
 
@@ -34,6 +35,7 @@ def run(
     split: Split = None,
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,7 +48,7 @@ def run(
     table = read_table(
         data, text=text, text_pair=text_pair, label=label, split=split, config=config
     )
-    classifier = load(model)
+    classifier = load(model, threads=threads)
     found = evaluate(
         classifier, table, point=point, policy=policy, metric=metric, batch_size=batch_size
     )

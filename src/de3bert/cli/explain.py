@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from de3bert.cli.options import Json, Model, Point, PolicyLine, Quiet
+from de3bert.cli.options import (
+    Json,
+    Model,
+    Point,
+    PolicyLine,
+    Quiet,
+    Threads,
+)
 from de3bert.cli.output import Voice
 
 EXAMPLE = 'Example: de3 explain runs/demo/model "not quite the disaster it could have been"'
@@ -20,6 +27,7 @@ def run(
     ] = None,
     point: Point = None,
     policy: PolicyLine = None,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -27,5 +35,6 @@ def run(
     voice = Voice(json, quiet)
     from de3bert.runtime.load import load
 
-    found = load(model).explain(text if pair is None else (text, pair), point=point, policy=policy)
+    given = text if pair is None else (text, pair)
+    found = load(model, threads=threads).explain(given, point=point, policy=policy)
     voice.result(found.to_json(), str(found))

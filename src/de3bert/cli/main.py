@@ -15,8 +15,11 @@ from de3bert.cli import (
     demo,
     evaluate,
     explain,
+    export,
     inspect,
+    place_exits,
     predict,
+    profile,
     search,
     trace,
     train,
@@ -26,6 +29,14 @@ from de3bert.errors import De3Error
 __all__ = ["app", "main"]
 
 INTERRUPTED = 130
+EXTRAS = {
+    "matplotlib": "plot",
+    "onnx": "export",
+    "onnx_ir": "export",
+    "onnxscript": "export",
+    "openvino": "openvino",
+    "optuna": "hpo",
+}
 
 app = typer.Typer(
     name="de3",
@@ -35,9 +46,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for verb in (demo, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect):
+VERBS = (
+    demo, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect, export,
+    profile, place_exits,
+)  # fmt: skip
+for verb in VERBS:
     name = verb.__name__.rsplit(".", 1)[-1]
-    app.command(name, epilog=verb.EXAMPLE)(verb.run)
+    app.command(name.replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
 
 
 def _version(wanted: bool) -> None:
@@ -75,7 +90,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if str(error.name).startswith("de3bert"):
             raise  # a fault of this package, not a missing extra
-        extra = {"matplotlib": "plot", "optuna": "hpo"}.get(str(error.name), "train")
+        extra = EXTRAS.get(str(error.name).partition(".")[0], "train")
         print(
             f"error: this verb needs {error.name}. Install it with: pip install 'de3bert[{extra}]'",
             file=sys.stderr,

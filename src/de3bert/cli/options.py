@@ -9,10 +9,10 @@ import typer
 
 __all__ = [
     "BatchSize", "Data", "Json", "Label", "Metric", "Model", "Out", "Point", "PolicyLine", "Quiet",
-    "Split", "SplitConfig", "Text", "TextPair",
+    "Split", "SplitConfig", "Text", "TextPair", "Threads",
 ]  # fmt: skip
 
-Model = Annotated[str, typer.Argument(help="Model folder or hub id.", show_default=False)]
+Model = Annotated[str, typer.Argument(help="Bundle, model folder or hub id.", show_default=False)]
 Data = Annotated[
     str,
     typer.Option(
@@ -34,5 +34,8 @@ Metric = Annotated[
     typer.Option(help="accuracy, f1, macro_f1 or matthews; by default the model's own."),
 ]
 BatchSize = Annotated[int, typer.Option(min=1, help="Rows per batch.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads to compute with; by default one per core.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]

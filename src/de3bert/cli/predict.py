@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from de3bert.cli.options import BatchSize, Json, Model, Point, PolicyLine, Quiet, Text, TextPair
+from de3bert.cli.options import (
+    BatchSize,
+    Json,
+    Model,
+    Point,
+    PolicyLine,
+    Quiet,
+    Text,
+    TextPair,
+    Threads,
+)
 from de3bert.cli.output import Voice, json_text
 
 EXAMPLE = "Example: echo 'a joy from start to finish' | de3 predict runs/demo/model --point 2x"
@@ -23,6 +33,7 @@ def run(
     text: Text = None,
     text_pair: TextPair = None,
     batch_size: BatchSize = 32,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -33,7 +44,7 @@ def run(
     from de3bert.runtime.load import load
 
     table = read_inputs(source, sys.stdin.buffer, text=text, text_pair=text_pair)
-    classifier = load(model)
+    classifier = load(model, threads=threads)
     answers = predict_rows(classifier, table, point=point, policy=policy, batch_size=batch_size)
     if classifier.truncated:
         limit = classifier.config.max_length

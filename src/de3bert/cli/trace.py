@@ -14,6 +14,7 @@ from de3bert.cli.options import (
     SplitConfig,
     Text,
     TextPair,
+    Threads,
 )
 from de3bert.cli.output import Voice
 
@@ -30,6 +31,7 @@ def run(
     split: Split = None,
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -43,7 +45,7 @@ def run(
         data, text=text, text_pair=text_pair, label=label, split=split, config=config,
         need_labels=False,
     )  # fmt: skip
-    classifier = load(model)
+    classifier = load(model, threads=threads)
     recorded = trace_table(
         classifier, table, batch_size=batch_size, progress=voice.progress("tracing")
     )

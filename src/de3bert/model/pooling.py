@@ -41,8 +41,13 @@ class Mean(Pooling):
     """The mean over the text's tokens. Fits encoders that were trained as sentence embedders."""
 
     def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
-        weights = mask.to(hidden.dtype).unsqueeze(-1)  # (rows, tokens, 1)
-        return (hidden * weights).sum(1) / weights.sum(1).clamp_min(1.0)
+        return torch.bmm(self.weights(mask, hidden.dtype).unsqueeze(1), hidden).squeeze(1)
+
+    @staticmethod
+    def weights(mask: Tensor, dtype: torch.dtype) -> Tensor:
+        """What each token weighs: 1 / length, or 0 for padding. (rows, tokens)"""
+        present = mask.to(dtype)
+        return present / present.sum(1, keepdim=True).clamp_min(1.0)
 
 
 @POOLINGS.register("shared_pooler")

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from de3bert.data.tokens import Encoded, TextInput
 from de3bert.errors import De3Error
 
-__all__ = ["Encoded", "TextEncoder", "load_tokenizer"]
-
-TextInput = str | tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Token rows before padding.
-
-    Args:
-        rows: one dict per text: `input_ids` and whatever else the tokenizer gives.
-        truncated: how many texts were longer than the limit and were cut.
-    """
-
-    rows: list[dict[str, list[int]]]
-    truncated: int
-
-    @property
-    def lengths(self) -> list[int]:
-        return [len(row["input_ids"]) for row in self.rows]
+__all__ = ["TextEncoder", "load_tokenizer"]
 
 
 class TextEncoder:

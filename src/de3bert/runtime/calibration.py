@@ -14,9 +14,9 @@ from de3bert.exits.metrics import METRICS
 from de3bert.exits.points import Target
 from de3bert.methods import METHODS
 from de3bert.runtime.evaluate import trace_table
-from de3bert.runtime.load import check_folder, load
+from de3bert.runtime.load import check_folder, load, read_config
 from de3bert.runtime.points import check_point_name, store_points
-from de3bert.runtime.summary import read_config
+from de3bert.runtime.profile import read_profile
 from de3bert.runtime.weights import weights_sha256
 
 __all__ = ["calibrate_model"]
@@ -40,9 +40,15 @@ def calibrate_model(
     if (table is None) == (trace is None):
         raise UsageError("Give labelled rows with --data, or a trace of this model with --trace.")
     # Everything that can be wrong with the request is said before the long pass.
-    Target.parse(target)
+    wanted = Target.parse(target)
     check_point_name(name)
     check_folder(Path(folder))
+    cost = read_profile(folder, weights_sha256(folder))
+    if wanted.is_time and cost is None:
+        raise UsageError(
+            f"The target {wanted} is about time on this machine, which was not measured yet. "
+            f"Run first: de3 profile {folder}"
+        )
     config = read_config(folder)
     metric = metric or config.get("metric", "accuracy")
     METRICS[metric]
@@ -55,7 +61,9 @@ def calibrate_model(
         _check_trace(recorded, config, folder)
     family = family or _declared_family(config["method"], recorded)
     lambdas = WIDE_LAMBDA_GRID if wide else LAMBDA_GRID
-    point = calibrate(recorded, target, name=name, family=family, lambdas=lambdas, metric=metric)
+    point = calibrate(
+        recorded, wanted, name=name, family=family, lambdas=lambdas, metric=metric, cost=cost
+    )
     store_points(folder, [point], default=name if default else None)
     return point
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from de3bert.data.tokens import TextInput, TokenRow
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy, Trace, signals
 from de3bert.exits.replay import replay
 from de3bert.registry import unknown
-from de3bert.runtime.engine import Outcome, TokenRow, run_batch, run_sorted
+from de3bert.runtime.engine import Backend, Outcome, run_batch, run_sorted
+from de3bert.runtime.facts import Facts
 from de3bert.runtime.prediction import ExplainedLayer, Explanation, Prediction
 from de3bert.runtime.tracing import record
 from de3bert.runtime.weights import weights_sha256
 
-if TYPE_CHECKING:
-    from de3bert.runtime.torch_backend import TorchBackend
-
 __all__ = ["Classifier", "TextInput"]
 
-TextInput = str | tuple[str, str]
 FULL = "full"
+WINDOW = 16  # batches that a stream reads ahead, to sort their rows by length
 
 
 class Classifier:
@@ -35,11 +35,12 @@ class Classifier:
         [Prediction(label='positive', score=0.896, exit_layer=3, layers=6)]
     """
 
-    def __init__(self, backend: TorchBackend, source: str) -> None:
+    def __init__(self, backend: Backend, source: str) -> None:
         self.backend = backend
         self.source = source
-        self.config = backend.model.config
-        self.label_names: tuple[str, ...] = self.config.label_names
+        self.config: Facts = backend.facts
+        self.label_names = self.config.label_names
+        self._chosen: dict[tuple[str | None, str | Policy | None], Policy] = {}
         self.truncated = 0  # texts of the last call that were longer than the limit
 
     @property
@@ -53,9 +54,9 @@ class Classifier:
 
     @property
     def has_prototypes(self) -> bool:
-        return self.backend.model.prototypes is not None
+        return self.backend.has_prototypes
 
-    @property
+    @functools.cached_property
     def points(self) -> dict[str, OperatingPoint]:
         """The operating points stored in the model, by name."""
         stored = self.config.operating_points
@@ -67,6 +68,12 @@ class Classifier:
 
     def policy(self, point: str | None = None, policy: str | Policy | None = None) -> Policy:
         """The policy of a point, or the one given; the model's default when neither is."""
+        asked = (point, policy)
+        if asked not in self._chosen:  # reading a line of text takes as long as a small layer
+            self._chosen[asked] = self._choose(point, policy)
+        return self._chosen[asked]
+
+    def _choose(self, point: str | None, policy: str | Policy | None) -> Policy:
         if policy is not None:
             if point is not None:
                 raise UsageError("Give a point or a policy, not both.")
@@ -97,6 +104,33 @@ class Classifier:
         if len(rows) <= batch_size:
             return self._predictions(run_batch(self.backend, rows, chosen))
         return self._predictions(run_sorted(self.backend, rows, chosen, batch_size))
+
+    def predict_iter(
+        self,
+        texts: Iterable[TextInput],
+        point: str | None = None,
+        *,
+        policy: str | Policy | None = None,
+        batch_size: int = 32,
+    ) -> Iterator[Prediction]:
+        """Predictions of a stream of texts, in order, without holding all of it in memory.
+
+        Reads some batches ahead, so that rows of similar length share one. `truncated` counts over
+        the whole stream.
+        """
+        _check_batch_size(batch_size)
+        chosen = self.policy(point, policy)
+        return self._stream(iter(texts), chosen, batch_size)
+
+    def _stream(
+        self, texts: Iterator[TextInput], policy: Policy, batch_size: int
+    ) -> Iterator[Prediction]:
+        cut = 0
+        while ahead := list(itertools.islice(texts, WINDOW * batch_size)):
+            answers = self.predict(ahead, policy=policy, batch_size=batch_size)
+            cut += self.truncated
+            self.truncated = cut
+            yield from answers
 
     def encode(self, texts: Sequence[TextInput]) -> list[TokenRow]:
         """Token rows; counts in `truncated` the texts that were cut to the model's limit."""
@@ -195,11 +229,7 @@ class Classifier:
 
     def _unset_prototypes(self) -> list[str]:
         """Classes whose prototypes were never set."""
-        bank = self.backend.model.prototypes
-        if bank is None:
-            return []
-        done = bank.initialised.tolist()
-        return [name for name, seen in zip(self.label_names, done, strict=True) if not seen]
+        return list(self.backend.prototypes_unset) if self.has_prototypes else []
 
     def _check_prototypes(self) -> None:
         missing = self._unset_prototypes()
@@ -222,7 +252,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _lambda_of(policy: Policy, config: Any) -> float:
+def _lambda_of(policy: Policy, config: Facts) -> float:
     stored = float(config.method_options.get("lambda", 1.0))
     return dict(policy.signal.params).get("lambda", stored) if policy.signal else stored
 

@@ -6,36 +6,53 @@ arrays; the policy, the same object as in replay, decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from de3bert.data.tokens import Encoded, TextInput, TokenRow
 from de3bert.exits import ExitView, Policy
+from de3bert.runtime.facts import Facts
 
 __all__ = ["Backend", "Outcome", "run_batch", "run_sorted"]
-
-TokenRow = dict[str, list[int]]
 
 
 class Backend(Protocol):
     """What runs the layers."""
 
+    facts: Facts
     exit_layers: tuple[int, ...]  # the last one is the full depth
     classes: int
+    has_prototypes: bool
+
+    @property
+    def prototypes_unset(self) -> tuple[str, ...]:
+        """Classes that were never seen in training."""
+
+    @property
+    def encoder(self) -> Callable[[Sequence[TextInput]], Encoded]:
+        """Makes token rows of texts."""
+
+    def size(self) -> dict[str, Any]:
+        """How large the model is, in plain JSON values."""
 
     def start(self, rows: Sequence[TokenRow]) -> Any:
         """Embeds a padded batch."""
 
     def advance(
-        self, state: Any, layer: int, *, read: bool, distances: bool
-    ) -> tuple[Any, NDArray[np.float32] | None, NDArray[np.float32] | None]:
-        """Runs on to the exit at `layer`: state, logits and distances, both (rows, classes).
+        self, state: Any, layer: int, *, read: bool
+    ) -> tuple[Any, NDArray[np.float32] | None]:
+        """Runs on to the exit at `layer`: the state there, and its logits (rows, classes).
 
-        With `read=False` nobody looks at this exit, so nothing but the layers is computed.
+        With `read=False` nobody looks at this exit, and there are no logits.
         """
+
+    def distances(self, state: Any, layer: int) -> NDArray[np.float32]:
+        """Distances to the prototypes of the exit at `layer`, where `state` is; (rows, classes)."""
 
     def keep(self, state: Any, keep: NDArray[np.bool_]) -> Any:
         """Drops the rows that have left."""
@@ -61,20 +78,24 @@ def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Ou
     state = backend.start(batch)
     for layer in backend.exit_layers:
         read = layer == final or policy.reads(layer)
-        wanted = policy.needs_distances and layer != final
-        state, logits, distances = backend.advance(state, layer, read=read, distances=wanted)
+        state, logits = backend.advance(state, layer, read=read)
         if logits is None:
             continue
-        leave = np.ones(len(rows), dtype=np.bool_)
-        if layer != final:
-            leave, fold = policy.step(fold, ExitView(layer, logits, distances))
+        if layer == final:
+            leave = np.ones(len(rows), dtype=np.bool_)
+        else:
+            # Distances cost time; the policy asks for them only where the logits do not decide.
+            fetch = functools.partial(backend.distances, state, layer)
+            view = ExitView(layer, logits, fetch=fetch if policy.needs_distances else None)
+            leave, fold = policy.step(fold, view)
+            if not leave.any():
+                continue
         outcome.exit_layers[rows[leave]] = layer
         outcome.logits[rows[leave]] = logits[leave]
         if leave.all():
             break
-        if leave.any():
-            rows, fold = rows[~leave], policy.keep(fold, ~leave)
-            state = backend.keep(state, ~leave)
+        rows, fold = rows[~leave], policy.keep(fold, ~leave)
+        state = backend.keep(state, ~leave)
     return outcome
 
 

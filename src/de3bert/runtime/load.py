@@ -1,24 +1,31 @@
-"""Loading a classifier from a model folder or a hub id."""
+"""Loading a classifier from a bundle, a model folder or a hub id."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.facts import Facts
+from de3bert.runtime.manifest import Manifest, is_bundle
 
-__all__ = ["check_folder", "load"]
+__all__ = ["check_folder", "load", "read_config"]
 
 MODEL_TYPE = "de3bert"
 
 
-def load(source: str | Path, *, device: str | None = None) -> Classifier:
+def load(
+    source: str | Path, *, device: str | None = None, threads: int | None = None
+) -> Classifier:
     """A classifier ready to predict.
 
     Args:
-        source: a model folder as `de3 train` writes it, or a hub id.
-        device: "cpu", "cuda" ...; by default a GPU when there is one.
+        source: a bundle as `de3 export` writes it (runs without torch), a model folder as
+            `de3 train` writes it, or a hub id.
+        device: of a model folder: "cpu", "cuda" ...; by default a GPU when there is one.
+        threads: by default one per core. All bundles of a process share one pool of threads.
 
     Example:
         >>> clf = de3bert.load("runs/demo/model")
@@ -27,30 +34,50 @@ def load(source: str | Path, *, device: str | None = None) -> Classifier:
     folder = Path(source)
     if folder.exists():
         check_folder(folder)
+    if is_bundle(folder):
+        return _load_bundle(folder, device, threads)
     # Here and not above: `import de3bert` and the checks stay free of torch.
     from de3bert.runtime.torch_load import load_torch
 
-    return Classifier(load_torch(str(source), device), str(source))
+    return Classifier(load_torch(str(source), device, threads), str(source))
+
+
+def _load_bundle(folder: Path, device: str | None, threads: int | None) -> Classifier:
+    if device not in (None, "cpu"):
+        raise UsageError(f'A bundle runs on the CPU, got device="{device}". Load the model folder.')
+    from de3bert.runtime.onnx_backend import OnnxBackend
+    from de3bert.runtime.sessions import share_threads
+
+    manifest = Manifest.read(folder)
+    facts = Facts.of(read_config(folder))
+    return Classifier(OnnxBackend(folder, facts, manifest, share_threads(threads)), str(folder))
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """The config of a model folder or bundle, as JSON has it."""
+    path = Path(folder) / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise De3Error(f"{path} is damaged: {error}.") from error
+    return config if isinstance(config, dict) else {}
 
 
 def check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise UsageError(f"{folder} is a file; a model is a folder with config.json and weights.")
-    path = folder / "config.json"
-    if not path.exists():
+    if not (folder / "config.json").exists():
+        if is_bundle(folder):
+            raise De3Error(f"The bundle {folder} is incomplete: config.json is missing.")
         inside = ", ".join(sorted(item.name for item in folder.iterdir())[:8]) or "nothing"
         raise UsageError(
             f"{folder} is not a model folder: it has no config.json (found: {inside})."
         )
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise De3Error(f"{path} is damaged: {error}.") from error
-    found = config.get("model_type") if isinstance(config, dict) else None
+    found = read_config(folder).get("model_type")
     if found != MODEL_TYPE:
         raise UsageError(
             f'{folder} holds a "{found}" model, which has no exits. '
             f"Put exits on it with: de3 train --backbone {folder} --data FILE --out DIR"
         )
-    if not any(folder.glob("*.safetensors")):
+    if not is_bundle(folder) and not any(folder.glob("*.safetensors")):
         raise De3Error(f"{folder} has a config but no weights (model.safetensors is missing).")

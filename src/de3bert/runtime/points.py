@@ -12,6 +12,7 @@ from de3bert.errors import UsageError
 from de3bert.exits import OperatingPoint
 from de3bert.files import write_json
 from de3bert.runtime.load import check_folder
+from de3bert.runtime.manifest import is_bundle, sign
 
 __all__ = ["store_points"]
 
@@ -19,9 +20,16 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def store_points(
-    folder: str | Path, points: Sequence[OperatingPoint], *, default: str | None = None
+    folder: str | Path,
+    points: Sequence[OperatingPoint],
+    *,
+    default: str | None = None,
+    replace: bool = False,
 ) -> None:
-    """Adds points to a model folder, replacing those of the same name; atomic."""
+    """Adds points to a model folder or bundle, replacing those of the same name; atomic.
+
+    With `replace` the points given are all there are afterwards.
+    """
     folder = Path(folder)
     if not folder.exists():
         raise UsageError(f"{folder} is not a folder here; points are stored in a model folder.")
@@ -30,11 +38,15 @@ def store_points(
         check_point_name(point.name)
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    stored = config.get("operating_points") or {}
+    stored = {} if replace else config.get("operating_points") or {}
     config["operating_points"] = stored | {point.name: point.to_json() for point in points}
-    if default is not None:
+    if replace:
+        config["default_point"] = default if default in config["operating_points"] else None
+    elif default is not None:
         config["default_point"] = default
     write_json(path, config)
+    if is_bundle(folder):
+        sign(folder, path.name)
     write_card(folder)
 
 

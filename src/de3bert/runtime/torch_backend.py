@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from de3bert.data.tokens import TokenRow
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.encoder import Prepared
 from de3bert.model.tokens import TextEncoder
-from de3bert.runtime.engine import TokenRow
+from de3bert.runtime.facts import Facts
 
 __all__ = ["TorchBackend"]
 
@@ -26,6 +28,7 @@ class State:
     prepared: Prepared
     hidden: Tensor  # (rows, tokens, hidden)
     layer: int  # the last layer run; 0: only embedded
+    pooled: Tensor | None = None  # (rows, hidden), what the exit at `layer` reads
 
 
 class TorchBackend:
@@ -34,8 +37,27 @@ class TorchBackend:
     def __init__(self, model: EarlyExitForSequenceClassification, encoder: TextEncoder) -> None:
         self.model = model.eval()
         self.encoder = encoder
-        self.exit_layers = tuple(model.config.exit_layers)
-        self.classes = len(model.config.label_names)
+        self.facts = Facts.of(model.config.to_dict())
+        self.exit_layers = self.facts.exit_layers
+        self.classes = len(self.facts.label_names)
+        self.has_prototypes = model.prototypes is not None
+
+    @property
+    def prototypes_unset(self) -> tuple[str, ...]:
+        if self.model.prototypes is None:
+            return ()
+        done = self.model.prototypes.initialised.tolist()
+        return tuple(n for n, seen in zip(self.facts.label_names, done, strict=True) if not seen)
+
+    def size(self) -> dict[str, Any]:
+        total = sum(parameter.numel() for parameter in self.model.parameters())
+        added = self.model.exit_parameters()
+        share = sum(added.values()) / (total - sum(added.values()))
+        return {
+            "parameters": total,
+            "exit_parameters": added,
+            "exit_parameter_share": round(share, 6),
+        }
 
     @torch.inference_mode()
     def start(self, rows: Sequence[TokenRow]) -> State:
@@ -46,18 +68,21 @@ class TorchBackend:
 
     @torch.inference_mode()
     def advance(
-        self, state: State, layer: int, *, read: bool, distances: bool
-    ) -> tuple[State, NDArray[np.float32] | None, NDArray[np.float32] | None]:
+        self, state: State, layer: int, *, read: bool
+    ) -> tuple[State, NDArray[np.float32] | None]:
         hidden = state.hidden
         for number in range(state.layer + 1, layer + 1):
             hidden = self.model.encoder.layer(state.prepared, number, hidden)
-        state = State(state.inputs, state.prepared, hidden, layer)
         if not read:
-            return state, None, None
+            return State(state.inputs, state.prepared, hidden, layer), None
         pooled = self.model.pooled(hidden, state.prepared.mask, layer)
         logits = self.model.classify(pooled, layer)
-        far = self.model.distances(pooled, layer) if distances else None
-        return state, _array(logits), None if far is None else _array(far)
+        return State(state.inputs, state.prepared, hidden, layer, pooled), _array(logits)
+
+    @torch.inference_mode()
+    def distances(self, state: State, layer: int) -> NDArray[np.float32]:
+        assert state.pooled is not None  # the exit was read
+        return _array(self.model.distances(state.pooled, layer))
 
     @torch.inference_mode()
     def keep(self, state: State, keep: NDArray[np.bool_]) -> State:

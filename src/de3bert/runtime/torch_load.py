@@ -15,8 +15,12 @@ from de3bert.runtime.torch_backend import TorchBackend
 __all__ = ["load_torch"]
 
 
-def load_torch(source: str, device: str | None) -> TorchBackend:
+def load_torch(source: str, device: str | None, threads: int | None = None) -> TorchBackend:
     """The back end of a model folder or hub id."""
+    if threads is not None:
+        if threads < 1:
+            raise UsageError(f"threads must be at least 1, got {threads}.")
+        torch.set_num_threads(threads)
     model = _read_model(source)
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature

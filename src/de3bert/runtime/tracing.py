@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from de3bert.runtime.engine import Backend, TokenRow
+from de3bert.data.tokens import TokenRow
+from de3bert.runtime.engine import Backend
 
 __all__ = ["record"]
 
@@ -33,9 +34,7 @@ def record(
         chosen = order[start : start + batch_size]
         state = backend.start([rows[index] for index in chosen])
         for index, layer in enumerate(backend.exit_layers):
-            inner = far is not None and index < exits - 1
-            state, seen, apart = backend.advance(state, layer, read=True, distances=inner)
-            logits[chosen, index] = seen
-            if far is not None and inner:
-                far[chosen, index] = apart
+            state, logits[chosen, index] = backend.advance(state, layer, read=True)
+            if far is not None and index < exits - 1:
+                far[chosen, index] = backend.distances(state, layer)
     return logits, far

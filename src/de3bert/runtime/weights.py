@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from de3bert.runtime.manifest import Manifest, is_bundle
+
 __all__ = ["weights_sha256"]
 
 
 def weights_sha256(folder: str | Path) -> str | None:
-    """SHA-256 of the weights file; None for a model that is not a local folder."""
+    """SHA-256 of the weights file or of a bundle's graphs; None when it is not a local folder."""
+    if is_bundle(folder):
+        return Manifest.read(Path(folder)).weights_sha256
     path = Path(folder) / "model.safetensors"
     if not path.exists():
         return None

@@ -15,7 +15,8 @@ from de3bert.data.labels import LabelSet
 from de3bert.data.read import read_table
 from de3bert.data.split import split_rows
 from de3bert.data.table import Table
-from de3bert.model.tokens import Encoded, TextEncoder
+from de3bert.data.tokens import Encoded
+from de3bert.model.tokens import TextEncoder
 from de3bert.training.recipe import DataRecipe
 
 __all__ = ["Rows", "Splits", "collate", "read_splits"]

@@ -1,0 +1,86 @@
+"""`de3 export`: a bundle that predicts without torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from de3bert.cli.options import Json, Label, Model, Quiet, Split, SplitConfig, Text, TextPair
+from de3bert.cli.output import Voice, grid
+
+EXAMPLE = "Example: de3 export runs/demo/model --out runs/demo/bundle"
+
+
+def run(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="Folder of the bundle.", show_default=False)],
+    int8: Annotated[
+        bool, typer.Option("--int8", help="8-bit weights; points are calibrated anew.")
+    ] = False,
+    exits: Annotated[
+        str | None, typer.Option(help="Keep only these exits: 2,4,6. The last layer stays.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Labelled calibration rows, for --int8 and --exits; else looked for."),
+    ] = None,
+    text: Text = None,
+    text_pair: TextPair = None,
+    label: Label = None,
+    split: Split = None,
+    config: SplitConfig = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a model as ONNX graphs, one per stretch of layers, with tokenizer and points."""
+    voice = Voice(json, quiet)
+    layers = layer_list(exits) if exits is not None else None
+    from de3bert.data.read import read_table
+    from de3bert.export.bundle import export_model
+
+    table = None
+    if data is not None:
+        table = read_table(
+            data, text=text, text_pair=text_pair, label=label, split=split, config=config
+        )
+    voice.note(f"exporting {model}; a graph takes a few seconds")
+    done = export_model(
+        model, out, int8=int8, exits=layers, table=table, progress=voice.progress("calibrating")
+    )
+    seen = done.agreement
+    facts = [
+        ["precision", done.precision],
+        ["exits", ", ".join(map(str, done.exit_layers))],
+        ["size", f"{done.bytes / 1e6:.1f} MB"],
+        ["fp32 graphs against the model", f"signals within {seen.signals:.1g} ({seen.rows} texts)"],
+    ]
+    shown: list[object] = [grid(["bundle", str(out)], facts)]
+    again = done.recalibrated
+    if again is not None:
+        before, after = again.full["model"], again.full["bundle"]
+        rows = [["full depth", "full", before, after, after - before, "-"]]
+        rows += [
+            [name, seen["policy"][1], *seen["score"], seen["score"][1] - seen["score"][0],
+             f"{seen['layer_speedup'][1]:.2f}"]
+            for name, seen in again.points.items()
+        ]  # fmt: skip
+        columns = ["point", "policy", "model", "bundle", "difference", "layer speed-up"]
+        title = f"{again.metric} on {again.rows} calibration rows"
+        shown += ["", grid(columns, rows, title=title)]
+        for name, reason in again.dropped.items():
+            voice.warn(f'the point "{name}" is not in the bundle: {reason}')
+    elif int8:
+        voice.note("the model has no operating points, so none were calibrated")
+    voice.result(done.to_json(), *shown, f"\nuse it with: de3 predict {out}")
+
+
+def layer_list(text: str) -> list[int]:
+    """`2,4,6` as numbers."""
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise typer.BadParameter(
+            f'layers are whole numbers with commas, as in 2,4,6; got "{text}"'
+        ) from None

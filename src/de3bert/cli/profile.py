@@ -1,0 +1,55 @@
+"""`de3 profile`: what a layer and an exit test cost on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from de3bert.cli.options import Json, Model, Quiet, Threads
+from de3bert.cli.output import Voice, grid
+
+EXAMPLE = "Example: de3 profile runs/demo/bundle"
+
+
+def run(
+    model: Model,
+    batches: Annotated[str, typer.Option(help="Batch sizes, with commas.")] = "1,8",
+    lengths: Annotated[
+        str | None, typer.Option(help="Lengths in tokens; by default 8 to the model's limit.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=3, help="Measurements of each case.")] = 15,
+    threads: Threads = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Time = fixed + per layer + per exit test, by length and batch; stored in the folder."""
+    voice = Voice(json, quiet)
+    from de3bert.cli.export import layer_list
+    from de3bert.runtime.load import load
+    from de3bert.runtime.profile import profile, write_profile
+
+    cost = profile(
+        load(model, threads=threads),
+        batches=layer_list(batches),
+        lengths=layer_list(lengths) if lengths else None,
+        rounds=rounds,
+        note=voice.note,
+    )
+    path = write_profile(model, cost)
+    rows = [
+        [batch, int(tokens), fixed, layer, test, f"{test / layer:.1%}" if layer else "-"]
+        for batch, found in sorted(cost.batches.items())
+        for tokens, fixed, layer, test in zip(
+            found.tokens, found.fixed, found.layer, found.test, strict=True
+        )
+    ]
+    columns = ["batch", "tokens", "fixed ms", "ms per layer", "ms per exit test", "test / layer"]
+    tokenise = [[int(tokens), spent] for tokens, spent in zip(*cost.tokenise, strict=True)]
+    voice.result(
+        {"profile": str(path), **cost.to_json()},
+        grid(columns, rows, title="milliseconds of a whole batch, tokenising left out"),
+        "",
+        grid(["tokens", "ms"], tokenise, title="tokenising one text"),
+        f"\n{cost.info['machine']}; stored in {path}",
+    )

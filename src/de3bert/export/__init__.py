@@ -1,0 +1,1 @@
+"""From a trained model to a bundle: a folder that predicts without torch."""

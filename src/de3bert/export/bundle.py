@@ -1,0 +1,161 @@
+"""From a model folder to a bundle: written, checked, if need be calibrated anew; all or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from de3bert.card import write_card
+from de3bert.data.table import Table
+from de3bert.errors import De3Error, UsageError
+from de3bert.export.attention import FUSED, PLAIN, attention_as
+from de3bert.export.calibrate import Recalibrated, calibration_rows, recalibrate
+from de3bert.export.check import Agreement, compare
+from de3bert.export.quantise import quantise_graph
+from de3bert.export.write import GraphWriter, write_tokenizer
+from de3bert.files import replace_folder, write_json
+from de3bert.machine import versions
+from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.load import load
+from de3bert.runtime.manifest import Manifest, is_bundle
+from de3bert.runtime.torch_backend import TorchBackend
+
+__all__ = ["Exported", "export_model"]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export gave."""
+
+    folder: str
+    precision: str
+    exit_layers: tuple[int, ...]
+    bytes: int
+    agreement: Agreement
+    recalibrated: Recalibrated | None
+
+    def to_json(self) -> dict[str, Any]:
+        again = self.recalibrated.to_json() if self.recalibrated else None
+        return {**vars(self), "agreement": self.agreement.to_json(), "recalibrated": again}
+
+
+def export_model(
+    source: str | Path,
+    out: str | Path,
+    *,
+    int8: bool = False,
+    exits: Sequence[int] | None = None,
+    table: Table | None = None,
+    progress: str | None = None,
+) -> Exported:
+    """Writes a bundle that predicts with numpy, tokenizers and onnxruntime alone.
+
+    Args:
+        source: a model folder or hub id.
+        out: the folder to write; replaced as a whole, or not at all.
+        int8: 8-bit weights. Answers change a little, so the operating points are calibrated anew.
+        exits: keep only these exits (the last layer always stays); points are calibrated anew.
+        table: calibration rows; None looks for those that the points were calibrated on.
+    """
+    _check_places(Path(source), Path(out))
+    model = load(source, device="cpu")
+    layers = _chosen_exits(exits, model.backend.exit_layers)
+    changed = int8 or layers != model.backend.exit_layers
+    if changed and model.points and table is None:
+        table = calibration_rows(model)
+    precision = "int8" if int8 else "fp32"
+    again = None
+    with replace_folder(out) as folder:
+        manifest, agreement = _write(model, folder, layers)
+        if int8:
+            for graph in manifest.graphs:
+                quantise_graph(folder / graph.file)
+            manifest = replace(manifest, precision=precision)
+            manifest.write(folder)
+        if changed and table is not None:
+            again = recalibrate(folder, model, table, progress)
+        made = {
+            **manifest.made,
+            "agreement": agreement.to_json(),
+            "recalibrated": again.to_json() if again else None,
+        }
+        replace(manifest, made=made).write(folder)
+        write_card(folder, title=Path(out).name)
+        size = sum(path.stat().st_size for path in folder.iterdir())
+    return Exported(str(out), precision, layers, size, agreement, again)
+
+
+def _check_places(source: Path, out: Path) -> None:
+    if is_bundle(source):
+        raise UsageError(f"{source} is a bundle already; export the model folder it was made from.")
+    if (out / "config.json").exists() and not is_bundle(out):
+        raise UsageError(f"{out} holds a model; a bundle needs a folder of its own.")
+    if out.is_dir() and any(out.iterdir()) and not is_bundle(out):
+        raise UsageError(f"{out} has other files in it; a bundle needs a folder of its own.")
+
+
+def _chosen_exits(wanted: Sequence[int] | None, have: tuple[int, ...]) -> tuple[int, ...]:
+    if wanted is None:
+        return have
+    unknown = sorted(set(wanted) - set(have))
+    if unknown or not wanted:
+        named = ", ".join(map(str, unknown)) or "none at all"
+        raise UsageError(
+            f"The exits to keep must be among those of the model, got {named}. "
+            f"It has exits after layers {', '.join(map(str, have))}."
+        )
+    return tuple(sorted({*wanted, have[-1]}))
+
+
+def _write(model: Classifier, folder: Path, layers: tuple[int, ...]) -> tuple[Manifest, Agreement]:
+    """An fp32 bundle: with fused attention where that proves right, else with the plain one."""
+    failures = []
+    for attention in (FUSED, PLAIN):
+        try:
+            manifest = _write_with(attention, model, folder, layers)
+            agreement = compare(model, load(folder))
+        except UsageError:
+            raise
+        except Exception as error:  # the exporter and the runtime raise all kinds
+            failures.append(f"{type(error).__name__}: {(str(error) or '-').splitlines()[0]}")
+            continue
+        if agreement.close:
+            return manifest, agreement
+        failures.append(f"its signals come out {agreement.signals:.2g} apart from the model's")
+    raise De3Error(
+        f'The encoder family "{model.config.family}" cannot be exported: {failures[-1]}.\n'
+        "The model folder itself still runs, with torch."
+    )
+
+
+def _write_with(
+    attention: str, model: Classifier, folder: Path, layers: tuple[int, ...]
+) -> Manifest:
+    backend = model.backend
+    assert isinstance(backend, TorchBackend)  # a model folder was loaded
+    trained = backend.model.float().eval().requires_grad_(False)
+    with attention_as(trained.encoder.backbone, attention):
+        writer = GraphWriter(trained, backend.encoder)
+        graphs = writer.write(folder, layers)
+    config = json.loads(trained.config.to_json_string(use_diff=False))
+    write_json(folder / "config.json", {**config, "exit_layers": list(layers)})
+    manifest = Manifest(
+        precision="fp32",
+        graphs=graphs,
+        inputs=tuple(writer.inputs),
+        context={name: list(axes) for name, axes in zip(writer.names, writer.axes, strict=True)},
+        padding=write_tokenizer(backend.encoder, folder),
+        prototypes_unset=backend.prototypes_unset,
+        source={"model": model.source, "weights": model.weights_sha256},
+        made={
+            "attention": attention,
+            "versions": versions(),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        },
+    )
+    manifest.write(folder)
+    return manifest

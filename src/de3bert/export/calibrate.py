@@ -1,0 +1,111 @@
+"""Operating points for a bundle whose answers differ from the model's: calibrated anew."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from de3bert.data.read import read_table
+from de3bert.data.table import Table
+from de3bert.errors import De3Error, UsageError
+from de3bert.exits import OperatingPoint, Policy, calibrate
+from de3bert.exits.calibrate import measure
+from de3bert.exits.rules import FixedLayer, Full, Patience
+from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.evaluate import trace_table
+from de3bert.runtime.load import load
+from de3bert.runtime.points import store_points
+
+__all__ = ["Recalibrated", "calibration_rows", "recalibrate"]
+
+ASK = (
+    "Eight-bit weights and fewer exits change the answers, so the operating points must be "
+    "calibrated anew, and {reason}. Give labelled calibration rows: --data FILE"
+)
+
+
+@dataclass(frozen=True)
+class Recalibrated:
+    """What the new points give beside the old ones, on the same calibration rows.
+
+    Attributes:
+        rows: calibration rows.
+        full: full-depth scores of the model and of the bundle.
+        points: name -> policies and scores before and after.
+        dropped: name -> why a point could not be had again.
+    """
+
+    rows: int
+    metric: str
+    full: dict[str, float]
+    points: dict[str, dict[str, Any]] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def calibration_rows(classifier: Classifier) -> Table:
+    """The rows that the model's points were calibrated on, read again from where they came."""
+    for point in classifier.points.values():
+        data = point.measured.get("data") or {}
+        source = str(data.get("source", ""))
+        if not Path(source).is_file():
+            continue
+        try:
+            table = read_table(source)
+        except UsageError:  # columns that were named by hand
+            continue
+        if table.sha256 == data.get("sha256") and len(table) == data.get("rows"):
+            return table
+    raise UsageError(ASK.format(reason="the rows they were calibrated on were not found"))
+
+
+def recalibrate(
+    folder: Path, model: Classifier, table: Table, progress: str | None = None
+) -> Recalibrated:
+    """Chooses every point again, by its own target, from what the bundle says of the rows."""
+    bundle = load(folder)
+    metric = model.config.metric
+    before = trace_table(model, table, progress=progress)
+    after = trace_table(bundle, table, progress=progress)
+    full = Policy.parse("full")
+    scores = {"model": measure(before, full, metric), "bundle": measure(after, full, metric)}
+    report = Recalibrated(
+        after.rows, metric, {name: seen["score"] for name, seen in scores.items()}
+    )
+    kept = []
+    for name, point in model.points.items():
+        old = measure(before, point.policy, metric)
+        try:
+            new = _again(after, name, point, metric)
+        except De3Error as error:
+            report.dropped[name] = str(error)
+            continue
+        kept.append(new)
+        report.points[name] = {
+            "policy": [str(point.policy), str(new.policy)],
+            "score": [old["score"], new.measured["score"]],
+            "layer_speedup": [old["layer_speedup"], new.measured["layer_speedup"]],
+        }
+    default = model.config.default_point
+    store_points(folder, kept, default=default, replace=True)
+    return report
+
+
+def _again(trace: Any, name: str, point: OperatingPoint, metric: str) -> OperatingPoint:
+    return calibrate(trace, point.target, name=name, family=_family(point.policy), metric=metric)
+
+
+def _family(policy: Policy) -> str | None:
+    """The family a policy belongs to; `edr` without a lambda, which is chosen anew."""
+    if isinstance(policy.rule, Patience):
+        return "patience"
+    if isinstance(policy.rule, FixedLayer):
+        return "layers"
+    if isinstance(policy.rule, Full) or policy.signal is None:
+        return None
+    name = "edr" if policy.signal.name == "edr" else str(policy.signal)
+    count = getattr(policy.rule, "count", 1)
+    return f"{name} x {count}" if count > 1 else name

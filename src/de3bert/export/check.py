@@ -1,0 +1,100 @@
+"""Is a bundle the model it was made of? Both read the same texts, and every exit is compared."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from de3bert.data.tokens import TextInput
+from de3bert.exits import Trace, signals
+from de3bert.exits.replay import margin, replay
+from de3bert.runtime.classifier import Classifier
+
+__all__ = ["CLOSE", "Agreement", "compare"]
+
+CLOSE = 1e-4  # how far the signals of an fp32 bundle may be from the model's
+LENGTHS = (1, 3, 9, 20, 45)
+SENTENCE = "it reads a text of some words, short or long, and says what kind of text this is; "
+TEXTS: tuple[TextInput, ...] = (
+    *(" ".join((SENTENCE * 3).split()[:length]) for length in LENGTHS),
+    "Ça dépend; 你好 世界! 🙂🙃 \u200f\u0627\u0644\u0633\u0644\u0627\u0645",
+)
+PAIRS: tuple[TextInput, ...] = ((SENTENCE, "and another one"), ("one", SENTENCE * 2))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a bundle is from its model.
+
+    Attributes:
+        rows: texts compared, at every exit.
+        entropy, distance, logit: largest differences.
+        near_threshold: rows within `CLOSE` of a threshold at some point, which are set aside.
+        labels_equal, exits_equal: for all other rows, at every operating point and at full depth.
+    """
+
+    rows: int
+    entropy: float
+    distance: float
+    logit: float
+    near_threshold: int
+    labels_equal: bool
+    exits_equal: bool
+
+    @property
+    def signals(self) -> float:
+        return max(self.entropy, self.distance)
+
+    @property
+    def close(self) -> bool:
+        return self.signals <= CLOSE and self.labels_equal and self.exits_equal
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare(model: Classifier, bundle: Classifier) -> Agreement:
+    """Runs both on texts and pairs of all kinds and lengths."""
+    seen = [_both(model, bundle, texts) for texts in (TEXTS, PAIRS)]
+    return Agreement(
+        rows=sum(each.rows for each in seen),
+        entropy=max(each.entropy for each in seen),
+        distance=max(each.distance for each in seen),
+        logit=max(each.logit for each in seen),
+        near_threshold=sum(each.near_threshold for each in seen),
+        labels_equal=all(each.labels_equal for each in seen),
+        exits_equal=all(each.exits_equal for each in seen),
+    )
+
+
+def _both(model: Classifier, bundle: Classifier, texts: tuple[TextInput, ...]) -> Agreement:
+    distances = None if not model.backend.prototypes_unset else False
+    layers = bundle.backend.exit_layers
+    ours = bundle.trace(texts, distances=distances)
+    theirs = model.trace(texts, distances=distances).only(layers)
+    policies = [point.policy for point in bundle.points.values()]
+    pairs = [_answers(theirs, ours, policy) for policy in policies if distances is None]
+    apart = 0.0
+    if ours.distances is not None and theirs.distances is not None:
+        apart = float(np.abs(ours.distances - theirs.distances).max())
+    entropies = [signals.entropy(each.logits.astype(np.float64)) for each in (ours, theirs)]
+    return Agreement(
+        rows=ours.rows,
+        entropy=float(np.abs(entropies[0] - entropies[1]).max()),
+        distance=apart,
+        logit=float(np.abs(ours.logits - theirs.logits).max()),
+        near_threshold=sum(near for near, _, _ in pairs),
+        labels_equal=all(labels for _, labels, _ in pairs),
+        exits_equal=all(exits for _, _, exits in pairs),
+    )
+
+
+def _answers(theirs: Trace, ours: Trace, policy: Any) -> tuple[int, bool, bool]:
+    """Rows too near to a threshold to compare, and whether the others agree."""
+    clear = margin(theirs, policy) > CLOSE
+    first, second = replay(theirs, policy), replay(ours, policy)
+    exits = bool((first.exit_layers == second.exit_layers)[clear].all())
+    labels = bool((first.labels == second.labels)[clear].all())
+    return int((~clear).sum()), labels, exits

@@ -1,0 +1,179 @@
+"""The parts of a model that become graphs: the start, each stretch of layers, each distance test.
+
+Whatever the layers need besides the states (masks, rotary tables, position biases) is computed once
+by the start and handed on as `context`; the engine cuts it down when rows leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from de3bert.errors import UsageError
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.encoder import Prepared
+from de3bert.model.pooling import Mean
+from de3bert.model.prototypes import TINY
+
+__all__ = ["Distances", "Segment", "Start", "context_axes", "stretches"]
+
+Model = EarlyExitForSequenceClassification
+Axes = tuple[str | int, ...]  # per axis: "rows", "tokens", or its fixed size
+
+
+def stretches(exits: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last layer of every stretch between exits: (2, 5) -> [(1, 2), (3, 5)]."""
+    return [(before + 1, layer) for before, layer in zip((0, *exits), exits, strict=False)]
+
+
+class Stretch(nn.Module):
+    """Layers `first` to `last` and the exit behind them."""
+
+    def __init__(self, model: Model, first: int, last: int) -> None:
+        super().__init__()
+        self.model = model
+        self.first, self.last = first, last
+        self.final = last == model.encoder.depth
+        self.has_distances = model.prototypes is not None and not self.final
+
+    def run(self, prepared: Prepared, hidden: Tensor, pool: Tensor) -> tuple[Tensor, ...]:
+        """States (unless this is the end), logits, and the vector that distances are taken of."""
+        model = self.model
+        for number in range(self.first, self.last + 1):
+            hidden = model.encoder.layer(prepared, number, hidden)
+        read = model.encoder.readable(hidden)
+        if isinstance(model.pooling, Mean):
+            pooled = torch.bmm(pool.unsqueeze(1), read).squeeze(1)
+        else:
+            pooled = model.pooling(read, pool, model.exit_index(self.last))
+        logits = model.classify(pooled, self.last)
+        if self.final:
+            return (logits,)
+        return (hidden, logits, pooled) if self.has_distances else (hidden, logits)
+
+    @property
+    def outputs(self) -> list[str]:
+        if self.final:
+            return ["logits"]
+        return ["hidden_out", "logits", "pooled"][: 3 if self.has_distances else 2]
+
+
+class Start(Stretch):
+    """Embeddings, then the first stretch; also gives the context of all later ones."""
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        prepared = self.model.encoder.prepare(
+            input_ids, attention_mask, token_type_ids=token_type_ids
+        )
+        pool = pool_weights(self.model, attention_mask)
+        results = self.run(prepared, prepared.embedded, pool)
+        return results if self.final else (*results, *context(prepared, pool))
+
+
+class Segment(Stretch):
+    """A later stretch: states and context in, states and exit out."""
+
+    def forward(self, hidden: Tensor, context: list[Tensor]) -> tuple[Tensor, ...]:
+        # The backbone is asked for its layer calls on a text of nothing; only their form is used,
+        # the tensors in them are replaced by the real ones, so the embedding of it is dead code.
+        blank = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
+        prepared = self.model.encoder.prepare(blank, torch.ones_like(blank))
+        *given, pool = context
+        own = call_tensors(prepared)
+        place = {id(tensor): new for tensor, new in zip(own, given, strict=True)}
+        for call in prepared.calls:
+            call.arguments, call.keywords = pytree.tree_map(
+                lambda leaf: place.get(id(leaf), leaf), (call.arguments, call.keywords)
+            )
+        return self.run(prepared, hidden, pool)
+
+
+class Distances(nn.Module):
+    """Cosine distances to the prototypes of one exit: d = 1 - P h / |h| with h = W s + b.
+
+    The unit prototypes P are folded in as the weights of a second product, so that the whole test
+    is four nodes. (rows, hidden) -> (rows, K)
+    """
+
+    unit: Tensor
+    one: Tensor
+
+    def __init__(self, model: Model, layer: int) -> None:
+        super().__init__()
+        index = model.exit_index(layer)
+        assert model.prototypes is not None  # only asked for where there are some
+        vectors = model.prototypes.vectors[index].float()
+        self.register_buffer("unit", -nn.functional.normalize(vectors, dim=-1, eps=TINY))
+        self.register_buffer("one", torch.ones(len(vectors)))
+        self.projector = model.projectors[index] if model.projectors is not None else None
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        vector = pooled if self.projector is None else self.projector(pooled)
+        length_one: Tensor = torch.onnx.ops.symbolic(
+            "LpNormalization", (vector,), {"axis": -1, "p": 2}, dtype=vector.dtype,
+            shape=vector.shape,
+        )  # fmt: skip
+        return nn.functional.linear(length_one, self.unit, self.one).clamp_min(0.0)
+
+
+def pool_weights(model: Model, mask: Tensor) -> Tensor:
+    """What each token weighs in the mean, (rows, tokens); the plain mask for other poolings."""
+    return Mean.weights(mask, model.dtype) if isinstance(model.pooling, Mean) else mask
+
+
+def call_tensors(prepared: Prepared) -> list[Tensor]:
+    """The distinct tensors that the layers are called with, in order of first use."""
+    leaves = pytree.tree_leaves([(call.arguments, call.keywords) for call in prepared.calls])
+    seen: dict[int, Tensor] = {}
+    for leaf in leaves:
+        if isinstance(leaf, Tensor):
+            seen.setdefault(id(leaf), leaf)
+    return list(seen.values())
+
+
+def context(prepared: Prepared, pool: Tensor) -> list[Tensor]:
+    """Everything later stretches need: what their layers are called with, and pooling weights."""
+    return [*call_tensors(prepared), pool]
+
+
+@torch.no_grad()
+def context_axes(model: Model) -> list[Axes]:
+    """Which axes of each context tensor run over rows and over tokens, found by trying two sizes.
+
+    Raises:
+        UsageError: an axis follows the text in another way, so rows could not be taken out.
+    """
+    sizes = ((2, 7), (3, 11))
+    tried = []
+    for rows, tokens in sizes:
+        ids = torch.full((rows, tokens), 5)
+        mask = torch.ones_like(ids)
+        mask[0, -1] = 0  # unpadded batches get no mask at all
+        prepared = model.encoder.prepare(ids, mask)
+        tried.append([t.shape for t in context(prepared, pool_weights(model, mask))])
+    return [_axes(small, large, sizes) for small, large in zip(*tried, strict=True)]
+
+
+def _axes(small: Sequence[int], large: Sequence[int], sizes: Any) -> Axes:
+    (rows, tokens), (more_rows, more_tokens) = sizes
+    axes: list[str | int] = []
+    for first, second in zip(small, large, strict=True):
+        if first == second:
+            axes.append(int(first))
+        elif (first, second) == (rows, more_rows):
+            axes.append("rows")
+        elif (first, second) == (tokens, more_tokens):
+            axes.append("tokens")
+        else:
+            raise UsageError(
+                "This encoder hands its layers a tensor whose size follows the text in an unknown "
+                f"way ({tuple(small)} for {tokens} tokens, {tuple(large)} for {more_tokens}); it "
+                "cannot be exported."
+            )
+    return tuple(axes)

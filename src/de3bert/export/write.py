@@ -1,0 +1,99 @@
+"""The files of a bundle: one graph per stretch of layers, one per distance test, the tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from torch import Tensor
+
+from de3bert.data.tokens import TextInput
+from de3bert.export.graphs import ROWS, TOKENS, make_graph
+from de3bert.export.segments import (
+    Axes,
+    Distances,
+    Model,
+    Segment,
+    Start,
+    context,
+    context_axes,
+    pool_weights,
+    stretches,
+)
+from de3bert.files import write_text
+from de3bert.model.tokens import TextEncoder
+from de3bert.runtime.manifest import Graph
+
+__all__ = ["GraphWriter", "write_tokenizer"]
+
+READS = ("input_ids", "attention_mask", "token_type_ids")
+# Two texts of different length, so that the traced batch has padding in it.
+EXAMPLES: tuple[TextInput, ...] = ("a longer text to trace the layers with", "a short one")
+
+
+class GraphWriter:
+    """Traces the parts of one model and writes them as graphs."""
+
+    def __init__(self, model: Model, encoder: TextEncoder) -> None:
+        self.model = model
+        rows = encoder.pad(encoder(EXAMPLES).rows)
+        # A tokenizer may give more than the backbone takes, and not all that it could take.
+        taken = [name for name in READS if name in rows and name in model.encoder.accepted]
+        self.inputs = {name: rows[name] for name in taken}
+        self.axes = context_axes(model)
+        self.prepared = model.encoder.prepare(**self.inputs)
+        pool = pool_weights(model, self.inputs["attention_mask"])
+        self.context = context(self.prepared, pool)
+        self.names = [f"context_{index}" for index in range(len(self.axes))]
+
+    @torch.no_grad()
+    def write(self, folder: Path, layers: tuple[int, ...]) -> tuple[Graph, ...]:
+        """All graphs of a bundle with exits at `layers`."""
+        for left_over in folder.glob("*.onnx"):
+            left_over.unlink()
+        return tuple(self._stretch(folder, *ends) for ends in stretches(layers))
+
+    def start(self, last: int, module: Start | None = None) -> ir.Model:
+        """Embeddings and layers 1 to `last`."""
+        module = module or Start(self.model, 1, last)
+        shapes = [{0: ROWS, 1: TOKENS}] * len(self.inputs)
+        outputs = module.outputs + ([] if module.final else self.names)
+        return make_graph(module, list(self.inputs.values()), shapes, list(self.inputs), outputs)
+
+    def _stretch(self, folder: Path, first: int, last: int) -> Graph:
+        file, distances = f"layers-{first:02d}-{last:02d}.onnx", None
+        ir.save(self.start(last) if first == 1 else self._segment(first, last), folder / file)
+        if self.model.prototypes is not None and last != self.model.encoder.depth:
+            distances = f"distances-{last:02d}.onnx"
+            ir.save(self._distances(last), folder / distances)
+        return Graph(first, last, file, distances)
+
+    def _segment(self, first: int, last: int) -> ir.Model:
+        module = Segment(self.model, first, last)
+        shapes = [{0: ROWS, 1: TOKENS}, [_dynamic(axes) for axes in self.axes]]
+        hidden = self.prepared.embedded
+        names = ["hidden", *self.names]
+        return make_graph(module, [hidden, self.context], shapes, names, module.outputs)
+
+    def _distances(self, layer: int) -> ir.Model:
+        pooled: Tensor = torch.zeros(2, self.model.config.hidden_size)
+        module = Distances(self.model, layer)
+        return make_graph(module, [pooled], [{0: ROWS}], ["pooled"], ["distances"])
+
+
+def _dynamic(axes: Axes) -> dict[int, Any]:
+    """The dynamic axes of one input, by what they run over."""
+    dims = {"rows": ROWS, "tokens": TOKENS}
+    return {index: dims[axis] for index, axis in enumerate(axes) if isinstance(axis, str)}
+
+
+def write_tokenizer(encoder: TextEncoder, folder: Path) -> dict[str, int]:
+    """Writes tokenizer.json as the model uses it, and returns the filler of each input."""
+    tokenizer = encoder.tokenizer
+    write_text(folder / "tokenizer.json", tokenizer.backend_tokenizer.to_str(pretty=False))
+    return {
+        "input_ids": int(tokenizer.pad_token_id or 0),
+        "token_type_ids": int(tokenizer.pad_token_type_id),
+    }

@@ -1,0 +1,54 @@
+"""What a classifier must know of its model, read from `config.json` without any model library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from de3bert.errors import De3Error
+
+__all__ = ["Facts"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The parts of a model's config that do not concern its layers."""
+
+    label_names: tuple[str, ...]
+    exit_layers: tuple[int, ...]  # the last one is the full depth
+    max_length: int
+    method: str
+    method_options: Mapping[str, Any]
+    pooling: str
+    prototypes: str
+    prototype_means: str
+    metric: str
+    operating_points: Mapping[str, Any]
+    default_point: str | None
+    family: str
+    hidden_size: int
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Facts:
+        """Reads a config as JSON has it; De3Error names what is missing."""
+        try:
+            names = {int(key): str(name) for key, name in config["id2label"].items()}
+            backbone = config["backbone_config"]
+            return cls(
+                label_names=tuple(names[index] for index in range(len(names))),
+                exit_layers=tuple(int(layer) for layer in config["exit_layers"]),
+                max_length=int(config["max_length"]),
+                method=str(config["method"]),
+                method_options=dict(config.get("method_options") or {}),
+                pooling=str(config["pooling"]),
+                prototypes=str(config["prototypes"]),
+                prototype_means=str(config.get("prototype_means", "moving")),
+                metric=str(config.get("metric", "accuracy")),
+                operating_points=dict(config.get("operating_points") or {}),
+                default_point=config.get("default_point"),
+                family=str(backbone.get("model_type", "unknown")),
+                hidden_size=int(backbone.get("hidden_size") or backbone.get("dim") or 0),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise De3Error(f"The model's config is damaged or incomplete: {error!r}.") from error

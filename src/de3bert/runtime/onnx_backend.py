@@ -1,0 +1,132 @@
+"""Layers by ONNX Runtime: one graph per stretch between exits, no torch anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from de3bert.data.tokens import TokenRow
+from de3bert.errors import De3Error
+from de3bert.runtime.facts import Facts
+from de3bert.runtime.manifest import Graph, Manifest
+from de3bert.runtime.sessions import open_session
+from de3bert.runtime.tokens import BundleEncoder
+
+__all__ = ["OnnxBackend"]
+
+HIDDEN, NEXT = "hidden", "hidden_out"
+
+
+@dataclass
+class State:
+    """A batch between two graphs.
+
+    Attributes:
+        feeds: what the next graph may read, by name: token ids at first, then states and context.
+        lengths: tokens of each row, (rows,).
+        pooled: what the last exit's distances are taken of, (rows, hidden).
+    """
+
+    feeds: dict[str, NDArray[Any]]
+    lengths: NDArray[np.int64]
+    pooled: NDArray[np.float32] | None = None
+
+
+class Stretch:
+    """A graph and its sessions, with the names it reads and gives."""
+
+    def __init__(self, folder: Path, graph: Graph) -> None:
+        self.name = graph.file
+        self.session = open_session(folder / graph.file)
+        self.inputs = [given.name for given in self.session.get_inputs()]
+        self.outputs = [given.name for given in self.session.get_outputs()]
+        self.distances = open_session(folder / graph.distances) if graph.distances else None
+
+    def run(self, feeds: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        try:
+            results = self.session.run(self.outputs, {name: feeds[name] for name in self.inputs})
+        except Exception as error:  # ONNX Runtime's errors have no public base
+            raise _failed(self.name, error) from error
+        return dict(zip(self.outputs, results, strict=True))
+
+
+class OnnxBackend:
+    """Runs a bundle."""
+
+    def __init__(self, folder: Path, facts: Facts, manifest: Manifest, threads: int) -> None:
+        self.folder = folder
+        self.facts = facts
+        self.manifest = manifest
+        self.threads = threads
+        self.exit_layers = tuple(graph.last for graph in manifest.graphs)
+        self.classes = len(facts.label_names)
+        self.has_prototypes = facts.prototypes != "none" and len(self.exit_layers) > 1
+        self.prototypes_unset = manifest.prototypes_unset
+        self.encoder = BundleEncoder.read(
+            folder / "tokenizer.json", facts.max_length, manifest.inputs, manifest.padding
+        )
+        self.stretches = {graph.last: Stretch(folder, graph) for graph in manifest.graphs}
+        hidden: list[str | int] = ["rows", "tokens", facts.hidden_size]
+        self.axes = {**manifest.context, HIDDEN: hidden}
+
+    def size(self) -> dict[str, Any]:
+        return {
+            "bundle": self.manifest.precision,
+            "bytes": sum(int(known["bytes"]) for known in self.manifest.files.values()),
+            "graphs": [f"{graph.first}-{graph.last}" for graph in self.manifest.graphs],
+            "threads": self.threads,
+            "made": self.manifest.made,
+        }
+
+    def start(self, rows: Sequence[TokenRow]) -> State:
+        lengths = np.array([len(row["input_ids"]) for row in rows], dtype=np.int64)
+        return State(dict(self.encoder.pad(rows)), lengths)
+
+    def advance(
+        self, state: State, layer: int, *, read: bool
+    ) -> tuple[State, NDArray[np.float32] | None]:
+        results = self.stretches[layer].run(state.feeds)
+        logits = results.pop("logits")
+        pooled = results.pop("pooled", None)
+        if layer == self.exit_layers[-1]:
+            return state, logits
+        hidden = results.pop(NEXT)
+        # What is left after the first graph is the context, which all later ones share.
+        feeds = {**(results or state.feeds), HIDDEN: hidden}
+        return State(feeds, state.lengths, pooled), logits if read else None
+
+    def distances(self, state: State, layer: int) -> NDArray[np.float32]:
+        session = self.stretches[layer].distances
+        assert session is not None  # the policy was checked against the model's prototypes
+        try:
+            return session.run(None, {"pooled": state.pooled})[0]  # type: ignore[no-any-return]
+        except Exception as error:
+            raise _failed(f"the distances of layer {layer}", error) from error
+
+    def keep(self, state: State, keep: NDArray[np.bool_]) -> State:
+        lengths = state.lengths[keep]
+        longest = int(lengths.max())  # the rows that stay may need less padding
+        feeds = {
+            name: _cut(state.feeds[name], axes, keep, longest) for name, axes in self.axes.items()
+        }
+        return State(feeds, lengths)
+
+
+def _cut(
+    array: NDArray[Any], axes: Sequence[str | int], keep: NDArray[np.bool_], longest: int
+) -> NDArray[Any]:
+    """Takes out rows and trims padding; padding is on the right, so the front is what stays."""
+    window = tuple(slice(longest) if axis == "tokens" else slice(None) for axis in axes)
+    array = array[window]
+    rows = axes.index("rows") if "rows" in axes else None
+    return np.ascontiguousarray(array if rows is None else np.compress(keep, array, axis=rows))
+
+
+def _failed(name: str, error: Exception) -> De3Error:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return De3Error(f"{name} failed at run time: {reason}")

@@ -1,0 +1,46 @@
+"""Exit placement for a folder: its profile and a trace of its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from de3bert.errors import UsageError
+from de3bert.exits import Trace
+from de3bert.exits.placement import Placement, place_exits
+from de3bert.runtime.load import check_folder, read_config
+from de3bert.runtime.profile import read_profile
+from de3bert.runtime.weights import weights_sha256
+
+__all__ = ["place_for"]
+
+
+def place_for(
+    folder: str | Path,
+    trace: str | Path,
+    target: str,
+    *,
+    family: str | None = None,
+    keep: Iterable[int] = (),
+    metric: str | None = None,
+) -> Placement:
+    """The exits that give the least expected time on the machine the folder was profiled on.
+
+    The trace may be of the bundle or of the model it was exported from: what each exit says is the
+    same, and the costs of a layer and of a test are the bundle's.
+    """
+    check_folder(Path(folder))
+    cost = read_profile(folder, weights_sha256(folder))
+    if cost is None:
+        raise UsageError(
+            f"{folder} was not measured on this machine yet. Run first: de3 profile {folder}"
+        )
+    recorded = Trace.load(str(trace))
+    config = read_config(folder)
+    if recorded.depth != config["exit_layers"][-1]:
+        raise UsageError(
+            f"The trace is of a model with {recorded.depth} layers, {folder} has "
+            f"{config['exit_layers'][-1]}."
+        )
+    chosen = metric or str(config.get("metric", "accuracy"))
+    return place_exits(recorded, cost, target, family=family, metric=chosen, keep=keep)

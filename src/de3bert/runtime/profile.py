@@ -1,0 +1,165 @@
+"""What a layer and an exit test cost on this machine: measured, fitted, kept in the folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from de3bert.data.tokens import TokenRow
+from de3bert.errors import De3Error, UsageError
+from de3bert.exits import Policy
+from de3bert.exits.timing import CostModel, TimeSample
+from de3bert.files import write_json
+from de3bert.machine import machine, versions
+from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.engine import run_batch
+
+__all__ = ["PROFILE", "profile", "read_profile", "write_profile"]
+
+PROFILE = "profile.json"
+LENGTHS = (8, 16, 32, 64, 128, 256, 512)
+FIRST_ID = 5  # token ids that every vocabulary has
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of work to time: a batch of one length under one policy."""
+
+    batch: int
+    tokens: int
+    policy: Policy
+    layers: int
+    tests: int
+
+
+def profile(
+    classifier: Classifier,
+    *,
+    batches: Sequence[int] = (1, 8),
+    lengths: Sequence[int] | None = None,
+    rounds: int = 15,
+    note: Callable[[str], None] = lambda text: None,
+) -> CostModel:
+    """Times batches of known length, depth and number of exit tests, and fits the cost model.
+
+    All depths of one length are run in turn, round after round, so that a disturbance of the
+    machine hits all of them alike; of each the median counts.
+
+    Args:
+        batches: batch sizes; 1 is always measured.
+        lengths: text lengths in tokens; by default powers of two up to the model's limit.
+    """
+    if rounds < 3:
+        raise UsageError(f"A profile needs at least 3 rounds, got {rounds}.")
+    limit = classifier.config.max_length
+    grid = sorted({min(length, limit) for length in lengths or LENGTHS if length >= 1})
+    if not grid or any(batch < 1 for batch in batches):
+        raise UsageError("Lengths and batch sizes of a profile are whole numbers from 1 up.")
+    samples: list[TimeSample] = []
+    for batch in sorted({1, *batches}):
+        for tokens in grid:
+            note(f"batch {batch}, {tokens} tokens")
+            samples.extend(_timed(classifier, _cases(classifier, batch, tokens), rounds))
+    info = {
+        "machine": machine(),
+        "versions": versions(),
+        "weights": classifier.weights_sha256,
+        "rounds": rounds,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **{key: value for key, value in classifier.backend.size().items() if key in FACTS},
+    }
+    return CostModel.fit(samples, _tokenising(classifier, grid, rounds), info)
+
+
+FACTS = ("bundle", "threads")
+
+
+def _cases(classifier: Classifier, batch: int, tokens: int) -> list[Case]:
+    """Some depths without a test, and full depth with every exit tested and none taken."""
+    layers = classifier.backend.exit_layers
+    internal = layers[:-1]
+    some = sorted({layers[0], layers[len(layers) // 2], layers[-1]})
+    cases = [Case(batch, tokens, Policy.parse(f"layer({depth})"), depth, 0) for depth in some]
+    if internal:
+        signal = "edr" if _has_distances(classifier) else "entropy"
+        never = Policy.parse(f"{signal} < 0.0")
+        cases.append(Case(batch, tokens, never, layers[-1], len(internal)))
+    return cases
+
+
+def _has_distances(classifier: Classifier) -> bool:
+    return classifier.has_prototypes and not classifier.backend.prototypes_unset
+
+
+def _timed(classifier: Classifier, cases: Sequence[Case], rounds: int) -> list[TimeSample]:
+    rows = [_rows(classifier, case.batch, case.tokens) for case in cases]
+    spent: list[list[float]] = [[] for _ in cases]
+    for number in range(rounds + 1):
+        for case, given, seen in zip(cases, rows, spent, strict=True):
+            start = time.perf_counter()
+            run_batch(classifier.backend, given, case.policy)
+            if number:  # the first round warms up
+                seen.append((time.perf_counter() - start) * 1e3)
+    return [
+        TimeSample(case.batch, case.tokens, case.layers, case.tests, float(np.median(seen)))
+        for case, seen in zip(cases, spent, strict=True)
+    ]
+
+
+def _rows(classifier: Classifier, batch: int, tokens: int) -> list[TokenRow]:
+    """Token rows of just this length, with the fields the tokenizer gives."""
+    fields = classifier.encode(["a"])[0]
+    row = {name: [1 if name == "attention_mask" else 0] * tokens for name in fields}
+    row["input_ids"] = [FIRST_ID] * tokens
+    return [row] * batch
+
+
+def _tokenising(classifier: Classifier, grid: Sequence[int], rounds: int) -> dict[int, float]:
+    """Milliseconds to tokenise one text, by its length."""
+    found: dict[int, float] = {}
+    for tokens in grid:
+        text = " ".join(["word"] * max(1, tokens - 2))
+        length = len(classifier.encode([text])[0]["input_ids"])
+        spent = []
+        for _ in range(rounds):
+            start = time.perf_counter()
+            classifier.encode([text])
+            spent.append((time.perf_counter() - start) * 1e3)
+        found[length] = float(np.median(spent))
+    return found
+
+
+def write_profile(folder: str | Path, cost: CostModel) -> Path:
+    """Keeps a profile in the folder of the model it was measured with."""
+    path = Path(folder) / PROFILE
+    write_json(path, cost.to_json())
+    return path
+
+
+def read_profile(folder: str | Path, weights: str | None = None) -> CostModel | None:
+    """The profile of a folder, None when it has none.
+
+    Raises:
+        De3Error: it is damaged, or was measured with other weights than `weights`.
+    """
+    path = Path(folder) / PROFILE
+    if not path.exists():
+        return None
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise De3Error(f"{path} is damaged: {error}. Measure again with `de3 profile`.") from error
+    cost = CostModel.from_json(document)
+    if weights is not None and cost.info.get("weights") not in (None, weights):
+        raise De3Error(
+            f"{path} was measured with other weights than this folder has. "
+            f"Measure again with: de3 profile {folder}"
+        )
+    return cost

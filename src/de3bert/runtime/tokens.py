@@ -1,0 +1,70 @@
+"""Texts to token rows by the Rust tokenizer alone: what a bundle uses, with no model library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from de3bert.data.tokens import Encoded, TextInput, TokenRow
+from de3bert.errors import De3Error
+
+__all__ = ["BundleEncoder"]
+
+FIELDS = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
+
+
+class BundleEncoder:
+    """A tokenizer with the model's length limit.
+
+    Files from the hub often ask for a fixed padding to 128 tokens, which would make a text of five
+    words as dear as a long one: whatever padding and cutting a file asks for is switched off.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_length: int, inputs: Sequence[str],
+                 padding: dict[str, int]) -> None:  # fmt: skip
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(max_length, strategy="longest_first")
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.inputs = tuple(inputs)
+        self.padding = padding
+
+    @classmethod
+    def read(
+        cls, path: Path, max_length: int, inputs: Sequence[str], padding: dict[str, int]
+    ) -> BundleEncoder:
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the tokenizers library raises bare Exceptions
+            raise De3Error(f"The tokenizer {path} could not be read: {error}") from error
+        return cls(tokenizer, max_length, inputs, padding)
+
+    def __call__(self, texts: Sequence[TextInput]) -> Encoded:
+        if len(texts) == 1:  # no thread pool for one text
+            text = texts[0]
+            pair = text if isinstance(text, tuple) else (text, None)
+            made = [self.tokenizer.encode(*pair)]
+        else:
+            made = self.tokenizer.encode_batch(list(texts))
+        cut = sum(bool(one.overflowing) for one in made)
+        return Encoded([self._row(one) for one in made], cut)
+
+    def _row(self, one: Any) -> TokenRow:
+        return {name: getattr(one, FIELDS[name]) for name in self.inputs}
+
+    def pad(self, rows: Sequence[TokenRow]) -> dict[str, NDArray[np.int64]]:
+        """Arrays (rows, tokens), padded on the right to the longest row given."""
+        longest = max(len(row["input_ids"]) for row in rows)
+        return {
+            name: np.array(
+                [row[name] + [self.padding.get(name, 0)] * (longest - len(row[name]))
+                 for row in rows],
+                dtype=np.int64,
+            )
+            for name in self.inputs
+        }  # fmt: skip
