@@ -21,6 +21,7 @@ lint: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/latency.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -19,6 +19,7 @@ import numpy as np
 from de3bert.data.labels import LabelSet
 from de3bert.data.read import read_table
 from de3bert.data.split import split_rows
+from de3bert.data.table import Table
 from de3bert.exits import Trace, curve
 from de3bert.exits.calibrate import LAMBDA_GRID, calibrate, measure
 from de3bert.exits.report import trade_off_of
@@ -32,6 +33,7 @@ from de3bert.training.recipe import recipe_from
 from de3bert.training.refresh import refresh_prototypes
 from de3bert.training.rows import Rows, Splits
 
+LABELS = LabelSet(("negative", "positive"))
 SPEEDS = (1.5, 2.0, 2.5, 3.0, 4.0)
 
 
@@ -51,46 +53,57 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/sst2-gte-small"))
     parser.add_argument("--results", type=Path, default=Path("results/sst2-gte-small"))
     options = parser.parse_args()
-    data, backbone = folder("DE3_DATA_DIR") / "sst2", folder("DE3_BACKBONE_DIR") / "gte-small"
+    rows = material(options.seed)
+    model, name = trained(rows, options.runs, options.seed, options.group_by_length)
+    classifier = load(model)
+    calibration = trace_table(classifier, rows["calibration"], progress="tracing calibration")
+    test = trace_table(classifier, rows["dev"], progress="tracing dev")
+    numbers = LABELS.encode(rows["train"].labels or [])
+    train_rows = Rows(classifier.backend.encoder(rows["train"].inputs()), numbers)
+    refresh_prototypes(classifier.backend.model, train_rows, classifier.backend.encoder)
+    refreshed = trace_table(classifier, rows["dev"], progress="tracing dev, prototypes refreshed")
+    report(options.results, name, calibration, test, refreshed, model)
+
+
+def material(seed: int) -> dict[str, Table]:
+    """Training, calibration and dev rows."""
+    data = folder("DE3_DATA_DIR") / "sst2"
     train = read_table(data / "train.parquet")
-    dev = read_table(data / "dev.parquet")
-    labels = LabelSet(("negative", "positive"))
-    numbers = labels.encode(train.labels or [])
-    parts = split_rows(numbers, {"train": 8000, "calibration": 1000}, options.seed)
+    numbers = LABELS.encode(train.labels or [])
+    parts = split_rows(numbers, {"train": 8000, "calibration": 1000}, seed)
     rows = {name: train.take(index.tolist()) for name, index in parts.items()}
+    return {**rows, "dev": read_table(data / "dev.parquet")}
+
+
+def trained(
+    rows: dict[str, Table], runs: Path, seed: int, grouped: bool = False
+) -> tuple[Path, str]:
+    """The model's folder and name; trained unless it is there."""
     recipe = recipe_from(
         {
-            "backbone": str(backbone),
+            "backbone": str(folder("DE3_BACKBONE_DIR") / "gte-small"),
             "method": "de3",
             "pooling": "mean",
-            "data": {"train": str(data / "train.parquet")},
+            "data": {"train": str(folder("DE3_DATA_DIR") / "sst2" / "train.parquet")},
             "train": {
                 "epochs": 2,
                 "learning_rate": 5e-5,
-                "seed": options.seed,
-                "group_by_length": options.group_by_length,
+                "seed": seed,
+                "group_by_length": grouped,
             },
             "method_options": {"alpha": 0.1},
         }
     )
-    name = f"{'grouped-' if options.group_by_length else ''}seed-{options.seed}"
-    model = options.runs / name
-    if not is_finished(model):
-        splits = Splits(
-            labels,
-            rows["train"],
-            numbers[parts["train"]],
-            rows["calibration"],
-            numbers[parts["calibration"]],
-        )
-        fit(recipe, model, splits=splits)
-    classifier = load(model)
-    calibration = trace_table(classifier, rows["calibration"], progress="tracing calibration")
-    test = trace_table(classifier, dev, progress="tracing dev")
-    train_rows = Rows(classifier.backend.encoder(rows["train"].inputs()), numbers[parts["train"]])
-    refresh_prototypes(classifier.backend.model, train_rows, classifier.backend.encoder)
-    refreshed = trace_table(classifier, dev, progress="tracing dev, prototypes refreshed")
-    report(options.results, name, calibration, test, refreshed, model)
+    name = f"{'grouped-' if grouped else ''}seed-{seed}"
+    if not is_finished(runs / name):
+        fit(recipe, runs / name, splits=splits(rows))
+    return runs / name, name
+
+
+def splits(rows: dict[str, Table]) -> Splits:
+    train, calibration = rows["train"], rows["calibration"]
+    numbers = [LABELS.encode(table.labels or []) for table in (train, calibration)]
+    return Splits(LABELS, train, numbers[0], calibration, numbers[1])
 
 
 def report(

@@ -34,13 +34,19 @@ Chosen and measured on calibration rows, which are not the rows to report scores
 
 {points}
 {curve}
-## Training
+{ending}
+"""
+TRAINING = """## Training
 
 The resolved recipe is in `recipe.toml`, the log in `training.json`. Accuracy of each exit on
 calibration rows:
 
-{accuracy}
-"""
+{accuracy}"""
+BUNDLE = """## Bundle
+
+{precision} graphs, one per stretch of layers between exits, {size:.1f} MB. Runs with numpy,
+tokenizers and onnxruntime, without torch. Made {date} with {versions}. `manifest.json` has a hash
+of every file, which is checked on loading."""
 
 
 def write_card(folder: str | Path, title: str | None = None) -> None:
@@ -68,9 +74,23 @@ def write_card(folder: str | Path, title: str | None = None) -> None:
         point=_usage(config.get("default_point"), list(points)),
         points=points_table(points),
         curve="\n![curve](curve.png)\n" if (folder / "curve.png").exists() else "",
-        accuracy=_accuracy_table(record.get("exit_accuracy", {})),
+        ending=_ending(folder, record),
     )
     write_text(folder / "README.md", text)
+
+
+def _ending(folder: Path, record: dict[str, Any]) -> str:
+    """How the folder came to be: a training, or an export."""
+    path = folder / "manifest.json"
+    if not path.exists():
+        return TRAINING.format(accuracy=_accuracy_table(record.get("exit_accuracy", {})))
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    return BUNDLE.format(
+        precision=manifest["precision"],
+        size=sum(known["bytes"] for known in manifest["files"].values()) / 1e6,
+        date=str(manifest["made"].get("date", ""))[:10],
+        versions=", ".join(f"{k} {v}" for k, v in manifest["made"].get("versions", {}).items()),
+    )
 
 
 def points_table(points: dict[str, Any]) -> str:

@@ -77,7 +77,8 @@ def demo(tmp_path_factory) -> Demo:
 @pytest.mark.timeout(600)
 def test_everything_is_written(demo):
     assert {path.name for path in demo.out.iterdir()} == {
-        "model", "calibration.trace", "test.trace", "curve.png", "exits.png", "result.json",
+        "model", "bundle", "calibration.trace", "test.trace", "curve.png", "exits.png",
+        "result.json",
     }  # fmt: skip
     names = {path.name for path in (demo.out / "model").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json", "README.md", "recipe.toml",

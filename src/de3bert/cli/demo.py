@@ -48,17 +48,18 @@ def run(
         for point in result.points
     ]
     title = f"Chosen on {result.rows['calibration']} calibration rows, measured on "
-    title += f"{result.rows['test']} test rows; latency per text at batch 1, tokenising included"
+    title += f"{result.rows['test']} test rows; latency of the bundle per text at batch 1, "
+    title += "tokenising included"
     model, de3 = out / "model", _command()
     voice.result(
         result.to_json(),
         grid(COLUMNS, rows, title=title),
         "",
         *(f"{example}\n" for example in result.examples),
-        f"written to {out}: model/, calibration.trace, test.trace, curve.png, exits.png, "
-        "result.json",
+        f"written to {out}: model/, bundle/ (runs without torch), calibration.trace, test.trace, "
+        "curve.png, exits.png, result.json",
         "\nTry next:",
-        f'  echo "a joy from start to finish" | {de3} predict {model} --point 2x',
+        f'  echo "a joy from start to finish" | {de3} predict {out / "bundle"} --point 2x',
         f'  {de3} explain {model} "not quite the disaster it could have been" --point 3x',
         f"  {de3} curve {out / 'test.trace'} --family patience --family entropy --plot mine.png",
     )

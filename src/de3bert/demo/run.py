@@ -15,6 +15,7 @@ from de3bert.demo.result import DemoResult, PointResult
 from de3bert.exits import OperatingPoint, Trace
 from de3bert.exits.calibrate import calibrate, measure
 from de3bert.exits.report import trade_off_of
+from de3bert.export.bundle import export_model
 from de3bert.figures.curve import draw_report
 from de3bert.figures.exits import draw_exits
 from de3bert.runtime.classifier import Classifier
@@ -65,7 +66,7 @@ def run_demo(
     progress: bool = True,
     say: Callable[[str], None] = print,
 ) -> DemoResult:
-    """Trains (or reuses), calibrates, evaluates once on the test split, measures, draws."""
+    """Trains (or reuses), calibrates, evaluates once on the test split, exports, measures."""
     if fresh:
         _clear(out)
     splits, test_rows = _read(settings)
@@ -78,9 +79,11 @@ def run_demo(
     _draw(out, model, test, points)
     store_points(model, points, default="safe")
     classifier = load(model)
-    say("measuring batch-1 latency")
+    say("exporting the model to ONNX graphs, then measuring batch-1 latency with them")
+    export_model(model, out / "bundle")
     policies = {point.name: point.policy for point in points}
-    latency = measure_latency(classifier, test_rows.texts[: settings.latency_texts], policies)
+    texts = test_rows.texts[: settings.latency_texts]
+    latency = measure_latency(load(out / "bundle"), texts, policies)
     results = [
         PointResult.of(point, measure(test, point.policy), latency[point.name], latency["full"])
         for point in points
@@ -176,7 +179,7 @@ def _exit_accuracy(trace: Trace) -> dict[str, float]:
 
 def _clear(out: Path) -> None:
     """Removes what the demo wrote and nothing else."""
-    for folder in (out / "model", out / "model.training"):
+    for folder in (out / "model", out / "model.training", out / "bundle"):
         shutil.rmtree(folder, ignore_errors=True)
     for name in ("calibration.trace", "test.trace", "curve.png", "exits.png", "result.json"):
         (out / name).unlink(missing_ok=True)

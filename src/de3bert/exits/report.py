@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from de3bert.exits.curve import Curve, curve
+from de3bert.exits.calibrate import curves_of
+from de3bert.exits.curve import Curve
+from de3bert.exits.family import Family
+from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
 
 __all__ = ["Line", "TradeOff", "default_families", "trade_off", "trade_off_of"]
@@ -21,6 +24,13 @@ class Line:
 
     label: str
     curve: Curve
+
+    def score_within(self, milliseconds: float) -> float | None:
+        """The best score among the points that take no longer, None where there is none."""
+        spent = self.curve.milliseconds
+        if spent is None or not (enough := spent <= milliseconds + 1e-9).any():
+            return None
+        return float(self.curve.score[enough].max())
 
     def score_at(self, speed: float) -> float | None:
         """The score at a layer speed-up, None where the curve does not reach."""
@@ -53,21 +63,29 @@ def default_families(trace: Trace) -> list[str]:
 
 
 def trade_off_of(
-    trace: Trace, families: Sequence[str] | None = None, metric: str = "accuracy", prefix: str = ""
+    trace: Trace,
+    families: Sequence[str] | None = None,
+    metric: str = "accuracy",
+    prefix: str = "",
+    cost: CostModel | None = None,
 ) -> TradeOff:
-    """The curves of one trace, with fixed depth and the oracle."""
+    """The curves of one trace, with fixed depth and the oracle; with predicted times by `cost`."""
     wanted = [*(families or default_families(trace)), "layers", "oracle"]
     names = {"layers": "fixed depth"}
-    lines = [Line(prefix + names.get(name, name), curve(trace, name, metric)) for name in wanted]
-    return TradeOff(tuple(lines), metric)
+    found = curves_of(trace, [Family.parse(name) for name in wanted], metric, cost)
+    labels = [prefix + names.get(name, name) for name in wanted]
+    return TradeOff(tuple(map(Line, labels, found)), metric)
 
 
 def trade_off(
-    paths: Sequence[str | Path], families: Sequence[str] | None = None, metric: str = "accuracy"
+    paths: Sequence[str | Path],
+    families: Sequence[str] | None = None,
+    metric: str = "accuracy",
+    cost: CostModel | None = None,
 ) -> TradeOff:
     """The curves of trace files; with several, each label starts with the file's name."""
     lines: list[Line] = []
     for path in paths:
         prefix = f"{Path(path).stem}: " if len(paths) > 1 else ""
-        lines.extend(trade_off_of(Trace.load(path), families, metric, prefix).lines)
+        lines.extend(trade_off_of(Trace.load(path), families, metric, prefix, cost).lines)
     return TradeOff(tuple(lines), metric)

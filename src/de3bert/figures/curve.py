@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from de3bert.exits.report import Line, TradeOff
 from de3bert.figures.style import COLOURS, figure
@@ -14,41 +14,65 @@ __all__ = ["draw_report"]
 GREY = "#666666"
 
 
+class Timed(Protocol):
+    """A policy that was run for real."""
+
+    @property
+    def score(self) -> float: ...
+
+    @property
+    def measured_ms(self) -> float: ...
+
+
 def draw_report(
     path: str | Path,
     report: TradeOff,
     *,
     points: Sequence[tuple[str, float, float]] = (),
+    timed: Sequence[Timed] = (),
+    time: bool = False,
     title: str = "",
 ) -> None:
-    """Writes the figure; `points` are operating points as (name, layer speed-up, score)."""
+    """Writes the figure.
+
+    Args:
+        points: operating points as (name, layer speed-up, score).
+        timed: policies that were run for real, drawn with `time`.
+        time: against predicted milliseconds instead of layers; the curves must have them.
+    """
     first = report.lines[0].curve
     curves = [line for line in report.lines if line.curve.family not in ("layers", "oracle")]
     with figure(path, 6.4, 4.2) as axes:
         for line, colour in zip(curves, COLOURS * (1 + len(curves) // len(COLOURS)), strict=False):
-            axes.plot(
-                line.curve.layer_speedup, line.curve.score, color=colour, label=line.label, lw=1.6
-            )
+            axes.plot(_x(line, time), line.curve.score, color=colour, label=line.label, lw=1.6)
         for line in report.lines:
             if line.curve.family == "layers":
-                _draw_layers(axes, line)
+                _draw_layers(axes, line, _x(line, time))
             elif line.curve.family == "oracle":
                 seen = line.curve
-                axes.plot(
-                    seen.layer_speedup, seen.score, "*", color="black", label=line.label, ms=11
-                )
+                axes.plot(_x(line, time), seen.score, "*", color="black", label=line.label, ms=11)
         for name, x, y in points:
             axes.plot([x], [y], "o", color=COLOURS[0], ms=6, mfc="white", zorder=5)
             axes.annotate(name, (x, y), (5, 6), textcoords="offset points", fontsize=8)
-        axes.set_xlabel(f"layer speed-up ({first.depth} layers / mean layers executed)")
+        if timed:
+            spent, scores = [each.measured_ms for each in timed], [each.score for each in timed]
+            axes.plot(spent, scores, "o", color=COLOURS[0], mfc="white", ms=6, label="measured")
+        if time:
+            axes.set_xlabel("predicted milliseconds per text, one at a time")
+        else:
+            axes.set_xlabel(f"layer speed-up ({first.depth} layers / mean layers executed)")
         axes.set_ylabel(f"{report.metric} (n = {first.rows})")
         axes.set_title(title)
         axes.legend(loc="best")
 
 
-def _draw_layers(axes: Any, line: Line) -> None:
+def _x(line: Line, time: bool) -> Any:
+    return line.curve.milliseconds if time else line.curve.layer_speedup
+
+
+def _draw_layers(axes: Any, line: Line, places: Any) -> None:
     seen = line.curve
-    axes.plot(seen.layer_speedup, seen.score, "s", color=GREY, label=line.label, ms=4.5)
-    for depth, x, y in zip(seen.thresholds, seen.layer_speedup, seen.score, strict=True):
+    axes.plot(places, seen.score, "s", color=GREY, label=line.label, ms=4.5)
+    for depth, x, y in zip(seen.thresholds, places, seen.score, strict=True):
         place = {"textcoords": "offset points", "ha": "center", "fontsize": 7, "color": GREY}
         axes.annotate(f"{int(depth)}", (x, y), (0, -11), **place)

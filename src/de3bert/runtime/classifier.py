@@ -23,6 +23,7 @@ from de3bert.runtime.weights import weights_sha256
 __all__ = ["Classifier", "TextInput"]
 
 FULL = "full"
+REMEMBERED = 256  # policies that need not be read again
 WINDOW = 16  # batches that a stream reads ahead, to sort their rows by length
 
 
@@ -70,6 +71,8 @@ class Classifier:
         """The policy of a point, or the one given; the model's default when neither is."""
         asked = (point, policy)
         if asked not in self._chosen:  # reading a line of text takes as long as a small layer
+            if len(self._chosen) >= REMEMBERED:
+                self._chosen.clear()
             self._chosen[asked] = self._choose(point, policy)
         return self._chosen[asked]
 

@@ -17,7 +17,11 @@ MODEL_TYPE = "de3bert"
 
 
 def load(
-    source: str | Path, *, device: str | None = None, threads: int | None = None
+    source: str | Path,
+    *,
+    device: str | None = None,
+    threads: int | None = None,
+    spin: bool = True,
 ) -> Classifier:
     """A classifier ready to predict.
 
@@ -26,6 +30,8 @@ def load(
             `de3 train` writes it, or a hub id.
         device: of a model folder: "cpu", "cuda" ...; by default a GPU when there is one.
         threads: by default one per core. All bundles of a process share one pool of threads.
+        spin: of a bundle: whether threads wait for work awake (fastest on cores of one's own) or
+            asleep (better on cores that other work keeps busy).
 
     Example:
         >>> clf = de3bert.load("runs/demo/model")
@@ -35,22 +41,24 @@ def load(
     if folder.exists():
         check_folder(folder)
     if is_bundle(folder):
-        return _load_bundle(folder, device, threads)
+        return _load_bundle(folder, device, threads, spin)
     # Here and not above: `import de3bert` and the checks stay free of torch.
     from de3bert.runtime.torch_load import load_torch
 
     return Classifier(load_torch(str(source), device, threads), str(source))
 
 
-def _load_bundle(folder: Path, device: str | None, threads: int | None) -> Classifier:
+def _load_bundle(folder: Path, device: str | None, threads: int | None, spin: bool) -> Classifier:
     if device not in (None, "cpu"):
         raise UsageError(f'A bundle runs on the CPU, got device="{device}". Load the model folder.')
     from de3bert.runtime.onnx_backend import OnnxBackend
-    from de3bert.runtime.sessions import share_threads
+    from de3bert.runtime.sessions import check_threads, cores, share_threads
 
     manifest = Manifest.read(folder)
     facts = Facts.of(read_config(folder))
-    return Classifier(OnnxBackend(folder, facts, manifest, share_threads(threads)), str(folder))
+    check_threads(threads)
+    wanted = share_threads(threads) if spin else threads or cores()
+    return Classifier(OnnxBackend(folder, facts, manifest, threads=wanted, spin=spin), str(folder))
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:

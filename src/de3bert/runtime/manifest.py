@@ -67,7 +67,7 @@ class Manifest:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             schema = document.pop("schema")
-        except (OSError, ValueError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise De3Error(f"{path} is damaged: {error}. {_again(folder)}") from error
         if schema != SCHEMA:
             raise UsageError(

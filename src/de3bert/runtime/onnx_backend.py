@@ -40,12 +40,14 @@ class State:
 class Stretch:
     """A graph and its sessions, with the names it reads and gives."""
 
-    def __init__(self, folder: Path, graph: Graph) -> None:
+    def __init__(self, folder: Path, graph: Graph, sleeping: int | None) -> None:
         self.name = graph.file
-        self.session = open_session(folder / graph.file)
+        self.session = open_session(folder / graph.file, sleeping)
         self.inputs = [given.name for given in self.session.get_inputs()]
         self.outputs = [given.name for given in self.session.get_outputs()]
-        self.distances = open_session(folder / graph.distances) if graph.distances else None
+        self.distances = None
+        if graph.distances is not None:
+            self.distances = open_session(folder / graph.distances, sleeping)
 
     def run(self, feeds: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         try:
@@ -58,7 +60,9 @@ class Stretch:
 class OnnxBackend:
     """Runs a bundle."""
 
-    def __init__(self, folder: Path, facts: Facts, manifest: Manifest, threads: int) -> None:
+    def __init__(
+        self, folder: Path, facts: Facts, manifest: Manifest, *, threads: int, spin: bool = True
+    ) -> None:
         self.folder = folder
         self.facts = facts
         self.manifest = manifest
@@ -70,7 +74,8 @@ class OnnxBackend:
         self.encoder = BundleEncoder.read(
             folder / "tokenizer.json", facts.max_length, manifest.inputs, manifest.padding
         )
-        self.stretches = {graph.last: Stretch(folder, graph) for graph in manifest.graphs}
+        sleeping = None if spin else threads
+        self.stretches = {g.last: Stretch(folder, g, sleeping) for g in manifest.graphs}
         hidden: list[str | int] = ["rows", "tokens", facts.hidden_size]
         self.axes = {**manifest.context, HIDDEN: hidden}
 

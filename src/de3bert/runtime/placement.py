@@ -8,9 +8,8 @@ from pathlib import Path
 from de3bert.errors import UsageError
 from de3bert.exits import Trace
 from de3bert.exits.placement import Placement, place_exits
-from de3bert.runtime.load import check_folder, read_config
-from de3bert.runtime.profile import read_profile
-from de3bert.runtime.weights import weights_sha256
+from de3bert.runtime.load import read_config
+from de3bert.runtime.profile import known_profile
 
 __all__ = ["place_for"]
 
@@ -29,12 +28,7 @@ def place_for(
     The trace may be of the bundle or of the model it was exported from: what each exit says is the
     same, and the costs of a layer and of a test are the bundle's.
     """
-    check_folder(Path(folder))
-    cost = read_profile(folder, weights_sha256(folder))
-    if cost is None:
-        raise UsageError(
-            f"{folder} was not measured on this machine yet. Run first: de3 profile {folder}"
-        )
+    cost = known_profile(folder)
     recorded = Trace.load(str(trace))
     config = read_config(folder)
     if recorded.depth != config["exit_layers"][-1]:

@@ -20,8 +20,10 @@ from de3bert.files import write_json
 from de3bert.machine import machine, versions
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.engine import run_batch
+from de3bert.runtime.load import check_folder
+from de3bert.runtime.weights import weights_sha256
 
-__all__ = ["PROFILE", "profile", "read_profile", "write_profile"]
+__all__ = ["PROFILE", "known_profile", "profile", "read_profile", "write_profile"]
 
 PROFILE = "profile.json"
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -141,6 +143,17 @@ def write_profile(folder: str | Path, cost: CostModel) -> Path:
     path = Path(folder) / PROFILE
     write_json(path, cost.to_json())
     return path
+
+
+def known_profile(folder: str | Path) -> CostModel:
+    """The profile of a folder; UsageError when it was not measured yet."""
+    check_folder(Path(folder))
+    cost = read_profile(folder, weights_sha256(folder))
+    if cost is None:
+        raise UsageError(
+            f"{folder} was not measured on this machine yet. Run first: de3 profile {folder}"
+        )
+    return cost
 
 
 def read_profile(folder: str | Path, weights: str | None = None) -> CostModel | None:
