@@ -10,6 +10,7 @@ import typer
 
 from de3bert import __version__
 from de3bert.cli import (
+    bench,
     calibrate,
     curve,
     demo,
@@ -48,7 +49,7 @@ app = typer.Typer(
 )
 VERBS = (
     demo, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect, export,
-    profile, place_exits,
+    profile, place_exits, bench,
 )  # fmt: skip
 for verb in VERBS:
     name = verb.__name__.rsplit(".", 1)[-1]

@@ -114,7 +114,7 @@ def _chosen_exits(wanted: Sequence[int] | None, have: tuple[int, ...]) -> tuple[
 def _write(model: Classifier, folder: Path, layers: tuple[int, ...]) -> tuple[Manifest, Agreement]:
     """An fp32 bundle: with fused attention where that proves right, else with the plain one."""
     failures = []
-    for attention in (FUSED, PLAIN):
+    for attention in _attentions(model):
         try:
             manifest = _write_with(attention, model, folder, layers)
             agreement = compare(model, load(folder))
@@ -130,6 +130,13 @@ def _write(model: Classifier, folder: Path, layers: tuple[int, ...]) -> tuple[Ma
         f'The encoder family "{model.config.family}" cannot be exported: {failures[-1]}.\n'
         "The model folder itself still runs, with torch."
     )
+
+
+def _attentions(model: Classifier) -> tuple[str, ...]:
+    """What to try; a backbone that computes attention itself has nothing that could be fused."""
+    assert isinstance(model.backend, TorchBackend)  # a model folder was loaded
+    backbone = model.backend.model.encoder.backbone
+    return (FUSED, PLAIN) if getattr(backbone, "_supports_attention_backend", True) else (PLAIN,)
 
 
 def _write_with(

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from de3bert.data.tokens import TextInput
-from de3bert.exits import Trace, signals
+from de3bert.errors import UsageError
+from de3bert.exits import Policy, Trace, signals
 from de3bert.exits.replay import margin, replay
 from de3bert.runtime.classifier import Classifier
 
@@ -74,7 +75,8 @@ def _both(model: Classifier, bundle: Classifier, texts: tuple[TextInput, ...]) -
     layers = bundle.backend.exit_layers
     ours = bundle.trace(texts, distances=distances)
     theirs = model.trace(texts, distances=distances).only(layers)
-    policies = [point.policy for point in bundle.points.values()]
+    stored = [point.policy for point in bundle.points.values()]
+    policies = [policy for policy in stored if _fits(policy, layers)]
     pairs = [_answers(theirs, ours, policy) for policy in policies if distances is None]
     apart = 0.0
     if ours.distances is not None and theirs.distances is not None:
@@ -91,7 +93,16 @@ def _both(model: Classifier, bundle: Classifier, texts: tuple[TextInput, ...]) -
     )
 
 
-def _answers(theirs: Trace, ours: Trace, policy: Any) -> tuple[int, bool, bool]:
+def _fits(policy: Policy, layers: tuple[int, ...]) -> bool:
+    """Whether it can run; a point at a layer whose exit was left out has nothing to compare."""
+    try:
+        policy.start(0, layers[:-1], layers[-1])
+    except UsageError:
+        return False
+    return True
+
+
+def _answers(theirs: Trace, ours: Trace, policy: Policy) -> tuple[int, bool, bool]:
     """Rows too near to a threshold to compare, and whether the others agree."""
     clear = margin(theirs, policy) > CLOSE
     first, second = replay(theirs, policy), replay(ours, policy)

@@ -6,6 +6,7 @@ nothing, and asking for query, key and value in one product, is worth a tenth of
 
 from __future__ import annotations
 
+import functools
 import logging
 import warnings
 from collections import defaultdict
@@ -34,6 +35,7 @@ def make_graph(
     outputs: Sequence[str],
 ) -> ir.Model:
     """The module as an ONNX graph with dynamic rows and tokens."""
+    _remember_operators()
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             module.eval(),
@@ -151,6 +153,20 @@ def _initializer(graph: ir.Graph, name: str, array: np.ndarray) -> ir.Value:
     value.dtype, value.shape = ir.DataType.from_numpy(array.dtype), ir.Shape(array.shape)
     graph.register_initializer(value)
     return value
+
+
+def _remember_operators() -> None:
+    """Keeps the exporter from parsing its whole library of operators for every graph.
+
+    That is most of its time, three seconds a graph. A version of torch that is built otherwise is
+    left as it is.
+    """
+    from torch.onnx._internal.exporter import _registration
+
+    registry: Any = getattr(_registration, "ONNXRegistry", None)
+    made = getattr(registry, "from_torchlib", None)
+    if made is not None and not hasattr(made, "cache_info"):
+        registry.from_torchlib = staticmethod(functools.cache(made))
 
 
 @contextmanager

@@ -92,7 +92,9 @@ def _dynamic(axes: Axes) -> dict[int, Any]:
 def write_tokenizer(encoder: TextEncoder, folder: Path) -> dict[str, int]:
     """Writes tokenizer.json as the model uses it, and returns the filler of each input."""
     tokenizer = encoder.tokenizer
-    write_text(folder / "tokenizer.json", tokenizer.backend_tokenizer.to_str(pretty=False))
+    backend = tokenizer.backend_tokenizer
+    backend.enable_truncation(encoder.max_length, direction=tokenizer.truncation_side)
+    write_text(folder / "tokenizer.json", backend.to_str(pretty=False))
     return {
         "input_ids": int(tokenizer.pad_token_id or 0),
         "token_type_ids": int(tokenizer.pad_token_type_id),

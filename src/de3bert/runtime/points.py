@@ -10,7 +10,7 @@ from pathlib import Path
 from de3bert.card import write_card
 from de3bert.errors import UsageError
 from de3bert.exits import OperatingPoint
-from de3bert.files import write_json
+from de3bert.files import write_json, write_text
 from de3bert.runtime.load import check_folder
 from de3bert.runtime.manifest import is_bundle, sign
 
@@ -44,9 +44,14 @@ def store_points(
         config["default_point"] = default if default in config["operating_points"] else None
     elif default is not None:
         config["default_point"] = default
+    before = path.read_text(encoding="utf-8")
     write_json(path, config)
     if is_bundle(folder):
-        sign(folder, path.name)
+        try:
+            sign(folder, path.name)
+        except BaseException:  # a config that the manifest does not know would spoil the bundle
+            write_text(path, before)
+            raise
     write_card(folder)
 
 

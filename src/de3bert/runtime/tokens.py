@@ -27,8 +27,10 @@ class BundleEncoder:
 
     def __init__(self, tokenizer: Tokenizer, max_length: int, inputs: Sequence[str],
                  padding: dict[str, int]) -> None:  # fmt: skip
+        # At which end a text is cut belongs to the model: the exporter writes it into the file.
+        side = (tokenizer.truncation or {}).get("direction", "right")
         tokenizer.no_padding()
-        tokenizer.enable_truncation(max_length, strategy="longest_first")
+        tokenizer.enable_truncation(max_length, strategy="longest_first", direction=side)
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.inputs = tuple(inputs)

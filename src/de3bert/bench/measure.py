@@ -1,0 +1,110 @@
+"""All contenders on the same texts: one at a time, and as fast as a whole list can go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from de3bert.bench.contender import Contender
+from de3bert.bench.timing import SYSTEM, Clock, Seconds, alternate
+from de3bert.data.tokens import TextInput
+from de3bert.runtime.prediction import Prediction
+
+__all__ = ["BATCH_SIZES", "Measured", "Note", "best_batch_size", "measure"]
+
+BATCH_SIZES = (1, 8, 16, 32, 64)
+PROBE_TEXTS = 64  # a short look is enough to choose the batch size
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one contender said and how long it took.
+
+    Attributes:
+        answers: each text alone.
+        batched: the whole list in batches of `batch_size`.
+        seconds: each text alone, tokenising included, (texts, rounds).
+        tokenising: each text alone, (texts, 1).
+        list_seconds: the whole list, tokenising included, (rounds,).
+    """
+
+    contender: Contender
+    answers: list[Prediction]
+    batched: list[Prediction]
+    seconds: Seconds
+    tokenising: Seconds
+    batch_size: int
+    list_seconds: NDArray[np.float64]
+
+
+def measure(
+    contenders: Sequence[Contender],
+    texts: Sequence[TextInput],
+    rounds: int,
+    *,
+    seed: int = 0,
+    clock: Clock = SYSTEM,
+    note: Note = lambda _: None,
+) -> list[Measured]:
+    """Times everybody in turn, after a pass that is not timed: it warms up and gives the answers.
+
+    That pass sees every text, because some runtimes compile anew for each length they meet.
+    """
+    note(f"warming up: {len(texts)} texts, {len(contenders)} contenders")
+    answers = {each.name: [each.predict([text], 1)[0] for text in texts] for each in contenders}
+    note(f"one text at a time, {rounds} rounds")
+    pools = {each.name: each.pool for each in contenders}
+    alone = {each.name: _alone(each, texts) for each in contenders}
+    seconds = alternate(alone, len(texts), rounds, pools=pools, seed=seed, clock=clock)
+    reading = {each.name: _reading(each, texts) for each in contenders}
+    nobody = dict.fromkeys(pools, "none")  # one thread, one text: no pool is left spinning
+    tokenising = alternate(reading, len(texts), 1, pools=nobody, seed=seed, clock=clock)
+    note("choosing batch sizes")
+    sizes = {each.name: best_batch_size(each, texts, clock) for each in contenders}
+    batched = {each.name: each.predict(texts, sizes[each.name]) for each in contenders}
+    note(f"the whole list in batches, {rounds} rounds")
+    whole = {each.name: _whole(each, texts, sizes[each.name]) for each in contenders}
+    lists = alternate(whole, 1, rounds, pools=pools, seed=seed, clock=clock)
+    return [
+        Measured(
+            contender=each,
+            answers=answers[each.name],
+            batched=batched[each.name],
+            seconds=seconds[each.name],
+            tokenising=tokenising[each.name],
+            batch_size=sizes[each.name],
+            list_seconds=lists[each.name][0],
+        )
+        for each in contenders
+    ]
+
+
+def best_batch_size(contender: Contender, texts: Sequence[TextInput], clock: Clock = SYSTEM) -> int:
+    """The batch size at which some texts take the least time; the first of two runs warms up."""
+    some = list(texts[:PROBE_TEXTS])
+    jobs = {
+        str(size): _whole(contender, some, size)
+        for size in BATCH_SIZES
+        if size == 1 or size < 2 * len(some)
+    }
+    times = alternate(jobs, 1, 2, pools=dict.fromkeys(jobs, contender.pool), clock=clock)
+    return int(min(times, key=lambda size: times[size][0, 1]))
+
+
+def _alone(contender: Contender, texts: Sequence[TextInput]) -> Callable[[int], object]:
+    return lambda item: contender.predict([texts[item]], 1)
+
+
+def _reading(contender: Contender, texts: Sequence[TextInput]) -> Callable[[int], object]:
+    return lambda item: contender.tokenise([texts[item]])
+
+
+def _whole(
+    contender: Contender, texts: Sequence[TextInput], batch_size: int
+) -> Callable[[int], object]:
+    return lambda _: contender.predict(texts, batch_size)

@@ -1,0 +1,169 @@
+"""A whole benchmark: contenders are made, answer, are timed in turn, and a document comes out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+# Each of these registers its contenders; none imports a model library before it is needed.
+from de3bert.bench import graphs, hf, openvino
+from de3bert.bench.answers import find_reference, right_labels
+from de3bert.bench.contender import Contender, find
+from de3bert.bench.material import Material, load_bundle
+from de3bert.bench.measure import Note, measure
+from de3bert.bench.ours import Ours, at_points
+from de3bert.bench.report import contender_rows, token_lengths
+from de3bert.bench.timing import SYSTEM, Clock
+from de3bert.data.table import Table
+from de3bert.errors import UsageError
+from de3bert.machine import machine, versions
+from de3bert.runtime.classifier import Classifier
+
+__all__ = ["Request", "graphs", "hf", "openvino", "run_bench"]
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to compare, and how thoroughly.
+
+    Attributes:
+        bundle: the folder to measure.
+        against: names of the baselines.
+        points: operating points; None takes full depth and all that the bundle has.
+        model: the model folder the bundle was made from; None looks where it was then.
+        int8: an int8 bundle of the same model, measured too.
+        rounds: how often each text, and the whole list, is timed.
+        texts: how many texts are drawn from the data.
+    """
+
+    bundle: str
+    against: tuple[str, ...]
+    points: tuple[str, ...] | None = None
+    model: str | None = None
+    int8: str | None = None
+    rounds: int = 5
+    texts: int = 200
+    threads: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.against:
+            find(name)
+        if self.rounds < 1 or self.texts < 1:
+            raise UsageError(
+                f"rounds and texts must be at least 1, got {self.rounds} and {self.texts}."
+            )
+
+
+def run_bench(
+    request: Request,
+    table: Table,
+    *,
+    command: str = "",
+    clock: Clock = SYSTEM,
+    note: Note = lambda _: None,
+) -> dict[str, Any]:
+    """Compares a bundle with its baselines on a table's texts; plain JSON values come out."""
+    bundle = load_bundle(request.bundle, request.threads)
+    table = _sample(table, request.texts, request.seed)
+    texts = table.inputs()
+    warnings: list[str] = []
+    labels = right_labels(bundle, table, warnings)
+    facts = _circumstances(request, bundle, table, warnings)
+    with _contenders(request, bundle, note) as (baselines, ours):
+        everybody = [*baselines, *ours]
+        measured = measure(
+            everybody, texts, request.rounds, seed=request.seed, clock=clock, note=note
+        )
+        reference = find_reference(measured, bundle, texts)
+    note("intervals")
+    rows = contender_rows(measured, [each.name for each in baselines], reference, labels)
+    found = [reference.warning(each) for each in measured]
+    return {
+        "schema": SCHEMA,
+        "benchmark": "a bundle against its baselines",
+        "command": command,
+        **facts,
+        "reference": reference.name,
+        "answers_ok": not any(found),
+        "warnings": [*warnings, *filter(None, found)],
+        "contenders": rows,
+    }
+
+
+def _circumstances(
+    request: Request, bundle: Classifier, table: Table, warnings: list[str]
+) -> dict[str, Any]:
+    """When, where and on what; taken before the run, whose own work is no load of others."""
+    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    lengths = [len(row["input_ids"]) for row in bundle.encode(table.inputs())]
+    cut, longest = bundle.truncated, bundle.config.max_length
+    if load > cores / 2:
+        warnings.append(f"other programs keep this machine busy (load {load:.1f}): noisy times")
+    if cut:
+        warnings.append(f"{cut} of {len(table)} texts were cut to {longest} tokens")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "load": load,
+        "versions": _versions(),
+        "threads": bundle.backend.size()["threads"],
+        "bundle": {"folder": request.bundle, "weights": bundle.weights_sha256},
+        "data": {"source": table.source, "sha256": table.sha256},
+        "texts": len(table),
+        "tokens": token_lengths(lengths),
+        "truncated": cut,
+        "rounds": request.rounds,
+        "seed": request.seed,
+    }
+
+
+@contextmanager
+def _contenders(
+    request: Request, bundle: Classifier, note: Callable[[str], None]
+) -> Iterator[tuple[list[Contender], list[Ours]]]:
+    """Baselines and ours. All that can be wrong is said before the first graph is exported."""
+    ours = at_points(bundle, request.points)
+    if request.int8 is not None:
+        ours += at_points(load_bundle(request.int8), request.points, prefix="ours-int8")
+    if not request.against:
+        yield [], ours
+        return
+    with TemporaryDirectory(prefix="de3-bench-") as folder:
+        material = Material(bundle, request.model, Path(folder))
+        makers = {name: find(name)(material, name) for name in request.against}
+        try:
+            made = {}
+            for name, make in makers.items():
+                note(f"making {name}")
+                contender = make()
+                made[contender.name] = contender  # layer-k and layer-6 may be the same
+            yield list(made.values()), ours
+        finally:
+            material.close()
+
+
+def _sample(table: Table, texts: int, seed: int) -> Table:
+    """Rows from all over the table, in its order: files are often sorted."""
+    if len(table) <= texts:
+        return table
+    chosen = np.random.default_rng(seed).permutation(len(table))[:texts]
+    return table.take(np.sort(chosen).tolist())
+
+
+def _versions() -> dict[str, str]:
+    found = versions()
+    with suppress(metadata.PackageNotFoundError):
+        found["openvino"] = metadata.version("openvino")
+    return found

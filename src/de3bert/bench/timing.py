@@ -1,0 +1,167 @@
+"""Times that can be compared: taken in turn, so that noise of the machine hits all alike.
+
+Thread pools spin after their work, in the hope of more: torch's for some 10 ms, ONNX Runtime's for
+50 ms and longer. Whoever comes next with another pool has a core less, and torch after ONNX Runtime
+was measured ten times slower for it. So nobody starts before the other pools have gone quiet.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+__all__ = [
+    "PAUSE",
+    "Clock",
+    "Interval",
+    "Seconds",
+    "alternate",
+    "bootstrap",
+    "over_rounds",
+    "settle",
+]
+
+Seconds: TypeAlias = NDArray[np.float64]  # (items, rounds)
+
+PAUSE = 0.003  # between two turns on the same pool
+WINDOW = 0.002  # how long the process is watched at a time
+QUIET, IN_A_ROW = 0.1, 2  # so little of a core, and in so many windows, is quiet
+LONGEST = 1.0  # then it is something else that keeps the process busy, and it will go on
+LEVEL = 0.95
+RESAMPLES = 2000
+BLOCK = 50  # resamples drawn at once: bounds the memory, not the result
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where times come from; tests bring their own.
+
+    Attributes:
+        now: seconds that have passed.
+        sleep: lets seconds pass.
+        used: seconds that all threads of this process have worked.
+    """
+
+    now: Callable[[], float] = time.perf_counter
+    sleep: Callable[[float], None] = time.sleep
+    used: Callable[[], float] = time.process_time
+
+
+SYSTEM = Clock()
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and its 95 % interval; no bounds where one round cannot give any."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            return f"{self.value:.2f}"
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def settle(clock: Clock = SYSTEM) -> None:
+    """Waits until no thread of this process spins any more."""
+    waited, quiet = 0.0, 0
+    while waited < LONGEST and quiet < IN_A_ROW:
+        before = clock.used()
+        clock.sleep(WINDOW)
+        waited += WINDOW
+        quiet = quiet + 1 if clock.used() - before < QUIET * WINDOW else 0
+
+
+def alternate(
+    jobs: Mapping[str, Callable[[int], object]],
+    items: int,
+    rounds: int,
+    *,
+    pools: Mapping[str, str],
+    seed: int = 0,
+    clock: Clock = SYSTEM,
+) -> dict[str, Seconds]:
+    """Seconds of every job on every item, (items, rounds) each.
+
+    All jobs take an item before the next one comes, each time in another order: nobody always
+    follows the same neighbour. Nothing else runs meanwhile, not even a progress bar.
+
+    Args:
+        pools: the threads each job runs on. Jobs of one pool come one after another, for the
+            wait between pools is long.
+    """
+    rng = np.random.default_rng(seed)
+    times = {name: np.zeros((items, rounds)) for name in jobs}
+    last = None
+    for turn in range(rounds):
+        for item in range(items):
+            for name in _order(list(jobs), pools, rng):
+                if pools[name] == last:
+                    clock.sleep(PAUSE)
+                else:
+                    settle(clock)
+                last = pools[name]
+                start = clock.now()
+                jobs[name](item)
+                times[name][item, turn] = clock.now() - start
+    return times
+
+
+def _order(names: list[str], pools: Mapping[str, str], rng: np.random.Generator) -> list[str]:
+    """All names in random order, those of one pool together."""
+    place = {pool: rng.random() for pool in dict.fromkeys(pools[name] for name in names)}
+    shuffled = [names[number] for number in rng.permutation(len(names))]
+    return sorted(shuffled, key=lambda name: place[pools[name]])
+
+
+def bootstrap(
+    theirs: Seconds,
+    ours: Seconds,
+    statistic: Callable[..., Any] = np.mean,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Interval:
+    """statistic(theirs) / statistic(ours): above 1, ours is the faster one.
+
+    The interval comes from resampling items, the same ones on both sides, with all their rounds.
+
+    Args:
+        theirs, ours: (items, rounds).
+        statistic: `np.mean` or `np.median`.
+    """
+    rng = np.random.default_rng(seed)
+    items = len(ours)
+    ratios = []
+    for start in range(0, resamples, BLOCK):
+        draws = rng.integers(0, items, (min(BLOCK, resamples - start), items))
+        both = (statistic(each[draws], axis=(1, 2)) for each in (theirs, ours))
+        ratios.append(np.divide(*both))
+    tail = 100 * (1 - LEVEL) / 2
+    low, high = np.percentile(np.concatenate(ratios), [tail, 100 - tail])
+    return Interval(float(statistic(theirs) / statistic(ours)), float(low), float(high))
+
+
+def over_rounds(values: NDArray[np.float64]) -> Interval:
+    """The geometric mean of one positive value per round, (rounds,), with Student's interval.
+
+    Rounds are few, and resampling few values gives intervals that are too narrow.
+    """
+    logs = np.log(values)
+    middle, rounds = float(logs.mean()), len(values)
+    if rounds < 2:
+        return Interval(math.exp(middle), None, None)
+    reach = float(stdtrit(rounds - 1, (1 + LEVEL) / 2) * logs.std(ddof=1) / math.sqrt(rounds))
+    return Interval(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))

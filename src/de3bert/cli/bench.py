@@ -1,0 +1,120 @@
+"""`de3 bench`: a bundle against what else one could run, timed on the user's own texts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from de3bert.cli.options import Data, Json, Label, Quiet, Text, TextPair
+from de3bert.cli.output import Voice, grid
+from de3bert.errors import UsageError
+
+if TYPE_CHECKING:
+    from de3bert.data.table import Table
+
+EXAMPLE = (
+    "Example: de3 bench runs/mine-onnx --data test.csv --against hf,ort,layer-k --points full,2x"
+)
+
+Bundle = Annotated[str, typer.Argument(help="Bundle as de3 export writes it.", show_default=False)]
+Against = Annotated[
+    str,
+    typer.Option(
+        help="Baselines: hf, ort, ort-int8, ort-fused, openvino, layer-6 (any exit), layer-k "
+        "(half depth)."
+    ),
+]
+Points = Annotated[
+    str | None,
+    typer.Option(help="Operating points; by default full depth and all that the bundle has."),
+]
+ModelFolder = Annotated[
+    str | None,
+    typer.Option(help="Model folder the bundle was made from; by default where it was then."),
+]
+Int8 = Annotated[str | None, typer.Option(help="An int8 bundle of the same model, timed too.")]
+Rounds = Annotated[int, typer.Option(min=1, help="How often each text and the list are timed.")]
+Texts = Annotated[int, typer.Option(min=1, help="How many texts are drawn from the data.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads of everybody; default: cores.")]
+
+
+def run(
+    bundle: Bundle,
+    data: Data,
+    against: Against = "hf,ort",
+    points: Points = None,
+    model: ModelFolder = None,
+    int8: Int8 = None,
+    rounds: Rounds = 5,
+    texts: Texts = 200,
+    threads: Threads = None,
+    text: Text = None,
+    text_pair: TextPair = None,
+    label: Label = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Time a bundle against other ways to run its model, one text at a time and in batches."""
+    voice = Voice(json, quiet)
+    if threads is not None:
+        # Before the tokenizer's own pool is made, which would take every core.
+        os.environ["RAYON_NUM_THREADS"] = str(threads)
+    from de3bert.bench.run import Request, run_bench
+
+    request = Request(
+        bundle=bundle,
+        against=_names(against, "--against") or (),
+        points=_names(points, "--points"),
+        model=model,
+        int8=int8,
+        rounds=rounds,
+        texts=texts,
+        threads=threads,
+    )
+    table = _read(data, text, text_pair, label)
+    command = shlex.join(["de3", *sys.argv[1:]])
+    document = run_bench(request, table, command=command, note=voice.note)
+    for warning in document["warnings"]:
+        voice.warn(warning)
+    voice.result(document, *_shown(document))
+
+
+def _names(given: str | None, option: str) -> tuple[str, ...] | None:
+    """The names of a list with commas."""
+    if given is None:
+        return None
+    names = tuple(part.strip() for part in given.split(","))
+    if not all(names):
+        raise UsageError(f'{option} takes names with commas between them, got "{given}".')
+    return names
+
+
+def _read(data: str, text: str | None, text_pair: str | None, label: str | None) -> Table:
+    from de3bert.data.formats import suffix_of
+    from de3bert.data.read import read_inputs, read_table
+
+    if suffix_of(Path(data)) == "txt":
+        return read_inputs(data, text=text, text_pair=text_pair)
+    return read_table(data, text=text, text_pair=text_pair, label=label, need_labels=False)
+
+
+def _shown(document: dict[str, Any]) -> list[Any]:
+    """The tables, and what one must know to read them."""
+    from de3bert.bench.report import latency_table, ratio_table
+
+    rows, tokens = document["contenders"], document["tokens"]
+    shown: list[Any] = [
+        f"{document['machine']}; {document['threads']} threads; {document['texts']} texts of "
+        f"{tokens['min']} to {tokens['max']} tokens, half of them up to {tokens['p50']:.0f}",
+        "",
+        grid(*latency_table(rows)),
+    ]
+    columns, cells = ratio_table(rows)
+    if cells:
+        shown += ["", grid(columns, cells, "times faster than a baseline (95 % interval)")]
+    return shown

@@ -1,0 +1,118 @@
+"""Every family as a bundle: the signals, labels and exits of the model it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tests.fixtures_trained import toy_rows
+from tests.model.families import FAMILIES, SIZES, tiny
+from tests.runtime.test_stopping import answers
+from transformers import PreTrainedTokenizerBase
+
+import de3bert
+from de3bert import Classifier
+from de3bert.data.tokens import TextInput
+from de3bert.exits import Policy, Signal, Trace, replay
+from de3bert.exits.replay import margin
+from de3bert.export.bundle import export_model
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.tokens import TextEncoder
+from de3bert.runtime.torch_backend import TorchBackend
+
+from .bundles import ROUNDING, apart
+
+WORDS = [text for text, _ in toy_rows(30, seed=21)]
+SINGLES = [*WORDS, "good", " ".join(WORDS[:4]), "🙂 猫 naïve", "a"]
+PAIRS = [*zip(WORDS, reversed(WORDS), strict=True), ("joy", " ".join(WORDS[:4])), ("a", "b")]
+
+
+def opinionated(family: str, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Classifier:
+    """A random model whose every exit is sure of some of the texts and not of others; saved."""
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        model = EarlyExitForSequenceClassification.from_backbone(
+            tiny(family), labels=["neg", "pos"], pooling="mean", max_length=24, exit_layers=[1]
+        )
+        assert model.prototypes is not None
+        model.prototypes.vectors.normal_()
+        model.prototypes.initialised.fill_(True)
+    classifier = Classifier(TorchBackend(model, TextEncoder(tokenizer, 24)), str(folder))
+    logits = np.concatenate([classifier.trace(texts).logits for texts in (SINGLES, PAIRS)])
+    with torch.no_grad():
+        for index, head in enumerate(model.classifiers):
+            gap = logits[:, index, 1] - logits[:, index, 0]
+            head.bias[1] -= middle(gap)
+            for part in (head.weight, head.bias):
+                part *= 3 / float(gap.std())
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return classifier
+
+
+def middle(values: NDArray[np.floating]) -> float:
+    """About the median, in the widest gap between two neighbours there."""
+    ordered = np.sort(values, axis=None)
+    some = ordered[int(0.4 * len(ordered)) : int(0.6 * len(ordered)) + 1]
+    widest = int(np.diff(some).argmax())
+    return float(some[widest : widest + 2].mean())
+
+
+def median_policy(trace: Trace, name: str) -> Policy:
+    """About half of the rows that reach an exit leave there."""
+    signal = Signal.parse(name)
+    values = np.array([signal(trace.view(index)) for index in range(trace.exits - 1)])
+    return Policy.parse(f"{signal} < {middle(values)!r}")
+
+
+def clear_cut(trace: Trace, policy: Policy) -> NDArray[np.bool_]:
+    """Rows that no rounding decides otherwise: neither signal nor class is a near tie."""
+    ordered = np.sort(trace.logits, axis=-1)
+    gap = (ordered[..., -1] - ordered[..., -2]).min(axis=1)
+    return (margin(trace, policy) > ROUNDING) & (gap > ROUNDING)
+
+
+def check_answers(
+    bundle: Classifier, trace: Trace, texts: Sequence[TextInput], policy: Policy
+) -> int:
+    """All batch sizes and orders against a replay of the model; returns the rows set aside."""
+    expected, clear = replay(trace, policy), clear_cut(trace, policy)
+    assert len(set(expected.exit_layers[clear].tolist())) >= 2  # not all leave at one place
+    wanted = [
+        (bundle.label_names[label], layer)
+        for label, layer in zip(expected.labels, expected.exit_layers, strict=True)
+    ]
+    shuffled = np.random.default_rng(5).permutation(len(texts))
+    for order, size in ((range(len(texts)), 1), (shuffled, 3), (shuffled[::-1], len(texts))):
+        found = answers(
+            bundle.predict([texts[row] for row in order], policy=policy, batch_size=size)
+        )
+        for row, answer in zip(order, found, strict=True):
+            assert not clear[row] or answer == wanted[row]
+    return int((~clear).sum())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_bundle_answers_as_its_model(family, tiny_tokenizer, tmp_path, monkeypatch):
+    # Two stretches, the first layer and all others: tracing takes long, and more show nothing new.
+    monkeypatch.setitem(SIZES, "num_hidden_layers", 2)
+    model = opinionated(family, tiny_tokenizer, tmp_path / "model")
+    made = export_model(tmp_path / "model", tmp_path / "bundle")
+    bundle = de3bert.load(tmp_path / "bundle")
+    assert bundle.backend.exit_layers == made.exit_layers == (1, model.depth)
+    compared = aside = 0
+    for texts in (SINGLES, PAIRS):
+        theirs = model.trace(texts, batch_size=8)
+        for size in (1, 5, len(texts)):
+            ours = bundle.trace(texts, batch_size=size)
+            assert apart(theirs, ours) <= ROUNDING
+            assert (ours.tokens == theirs.tokens).all()
+        for name in ("edr(lambda=1.0)", "entropy"):
+            aside += check_answers(bundle, theirs, texts, median_policy(theirs, name))
+            compared += len(texts)
+    print(f"{family}: {aside} of {compared} rows set aside")
+    assert aside <= 0.05 * compared
