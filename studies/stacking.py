@@ -74,6 +74,7 @@ class Torch:
     point: str
     classifier: Classifier
     precision: str = "fp32"
+    pool: str = "torch"
 
     @property
     def full_depth(self) -> bool:

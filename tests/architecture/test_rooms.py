@@ -25,10 +25,8 @@ MAY_IMPORT = {
     | {"model", "objective", "methods", "exits", "data", "card", "files", "machine"},
     # `methods` is data without torch: the signal a method was made for.
     "runtime": BASE | {"exits", "data", "methods", "card", "files", "machine"},
-    "export": BASE
-    | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
-    "bench": BASE
-    | {"export", "runtime", "model", "exits", "data", "methods", "files", "machine"},
+    "export": BASE | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
+    "bench": BASE | {"export", "runtime", "model", "exits", "data", "methods", "files", "machine"},
     "figures": {"exits", "files", "errors"},
     "errors": set(),
     "registry": {"errors"},

@@ -133,6 +133,15 @@ def test_a_model_that_has_gone(bundle, short, tmp_path):
         run(lonely, *short, "--against", "hf")
 
 
+def test_an_int8_bundle_of_another_model(bundle, int8_bundle, short, tmp_path):
+    other = shutil.copytree(int8_bundle, tmp_path / "other")
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["source"]["weights"] = "0" * 64
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(De3Error, match="was made of another model"):
+        run(bundle, *short, "--int8", other)
+
+
 def test_only_bundles_are_measured(trained_model, short):
     with pytest.raises(De3Error, match="is not a bundle"):
         run(trained_model, *short)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,24 +65,40 @@ def measure(
     reading = {each.name: _reading(each, texts) for each in contenders}
     nobody = dict.fromkeys(pools, "none")  # one thread, one text: no pool is left spinning
     tokenising = alternate(reading, len(texts), 1, pools=nobody, seed=seed, clock=clock)
-    note("choosing batch sizes")
-    sizes = {each.name: best_batch_size(each, texts, clock) for each in contenders}
-    batched = {each.name: each.predict(texts, sizes[each.name]) for each in contenders}
-    note(f"the whole list in batches, {rounds} rounds")
-    whole = {each.name: _whole(each, texts, sizes[each.name]) for each in contenders}
-    lists = alternate(whole, 1, rounds, pools=pools, seed=seed, clock=clock)
+    lists = _whole_lists(contenders, texts, rounds, seed=seed, clock=clock, note=note)
     return [
         Measured(
             contender=each,
             answers=answers[each.name],
-            batched=batched[each.name],
             seconds=seconds[each.name],
             tokenising=tokenising[each.name],
-            batch_size=sizes[each.name],
-            list_seconds=lists[each.name][0],
+            **lists[each.name],
         )
         for each in contenders
     ]
+
+
+def _whole_lists(
+    contenders: Sequence[Contender],
+    texts: Sequence[TextInput],
+    rounds: int,
+    *,
+    seed: int,
+    clock: Clock,
+    note: Note,
+) -> dict[str, dict[str, Any]]:
+    """The second half of `Measured`: everybody at the batch size that suits it best."""
+    note("choosing batch sizes")
+    sizes = {each.name: best_batch_size(each, texts, clock) for each in contenders}
+    batched = {each.name: each.predict(texts, sizes[each.name]) for each in contenders}
+    note(f"the whole list in batches, {rounds} rounds")
+    jobs = {each.name: _whole(each, texts, sizes[each.name]) for each in contenders}
+    pools = {each.name: each.pool for each in contenders}
+    times = alternate(jobs, 1, rounds, pools=pools, seed=seed, clock=clock)
+    return {
+        name: {"batch_size": sizes[name], "batched": batched[name], "list_seconds": times[name][0]}
+        for name in jobs
+    }
 
 
 def best_batch_size(contender: Contender, texts: Sequence[TextInput], clock: Clock = SYSTEM) -> int:

@@ -27,6 +27,7 @@ from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.machine import machine, versions
 from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.manifest import Manifest
 
 __all__ = ["Request", "graphs", "hf", "openvino", "run_bench"]
 
@@ -136,7 +137,9 @@ def _contenders(
     """Baselines and ours. All that can be wrong is said before the first graph is exported."""
     ours = at_points(bundle, request.points)
     if request.int8 is not None:
-        ours += at_points(load_bundle(request.int8), request.points, prefix="ours-int8")
+        int8 = load_bundle(request.int8)
+        _check_same_model(bundle, int8)
+        ours += at_points(int8, request.points, prefix="ours-int8")
     if not request.against:
         yield [], ours
         return
@@ -152,6 +155,17 @@ def _contenders(
             yield list(made.values()), ours
         finally:
             material.close()
+
+
+def _check_same_model(bundle: Classifier, int8: Classifier) -> None:
+    """Two bundles compare only if they were made of one model."""
+    folders = (Path(each.source) for each in (bundle, int8))
+    first, second = (Manifest.read(folder).source.get("weights") for folder in folders)
+    if first != second or bundle.label_names != int8.label_names:
+        raise UsageError(
+            f"{int8.source} (--int8) was made of another model than {bundle.source}: their times "
+            "and answers do not compare."
+        )
 
 
 def _sample(table: Table, texts: int, seed: int) -> Table:

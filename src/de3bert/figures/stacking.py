@@ -31,7 +31,7 @@ def draw_latency(
         series: which rows are drawn together.
     """
     known = {row["name"]: row for row in rows}
-    with figure(path, 7.2, 4.4) as axes:
+    with figure(path, 7.2, 4.8) as axes:
         for number, each in enumerate(series):
             shown = [known[name] for name in each.names if name in known]
             spent = [row["latency_ms"]["p50"] for row in shown]
@@ -40,7 +40,8 @@ def draw_latency(
             axes.plot(spent, scores, label=each.label, ms=6.5, **style)
             for row, x, y in zip(shown, spent, scores, strict=True):
                 place = {"textcoords": "offset points", "fontsize": 7.5, "color": style["color"]}
-                axes.annotate(str(row["mark"]), (x, y), (5, 5), **place)
+                # Above and below in turn: series often meet in one point.
+                axes.annotate(str(row["mark"]), (x, y), (4, -11 if number % 2 else 5), **place)
         axes.set_xscale("log")
         ticks = [1, 2, 3, 5, 10, 20, 30, 50]
         low, high = axes.get_xlim()
@@ -50,4 +51,4 @@ def draw_latency(
         axes.set_xlabel("milliseconds per text, median, one text at a time (log scale)")
         axes.set_ylabel("accuracy")
         axes.set_title(title)
-        axes.legend(loc="lower right")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, fontsize=8)
