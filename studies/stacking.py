@@ -48,14 +48,14 @@ from de3bert.training.recipe import recipe_from
 NAMES = ("negative", "positive")
 SERIES = (
     Series("Hugging Face, torch (with our exits: 2x, 3x)", ("hf", "torch:2x", "torch:3x"), "s"),
-    Series("ONNX Runtime, one graph (fp32, int8)", ("ort", "ort-int8"), "^"),
+    Series("ONNX Runtime, one graph (fp32, int8)", ("ort", "ort-int8"), "^", (-6, 7)),
     Series(
         "six-layer model, ONNX Runtime (fp32, int8)",
         ("half-depth:full", "half-depth-int8:full"),
         "D",
     ),
-    Series("ours, fp32", ("ours:full", "ours:2x", "ours:3x")),
-    Series("ours, int8", ("ours-int8:full", "ours-int8:2x", "ours-int8:3x")),
+    Series("ours, fp32", ("ours:full", "ours:2x", "ours:3x"), offset=(4, -12)),
+    Series("ours, int8", ("ours-int8:full", "ours-int8:2x", "ours-int8:3x"), offset=(-2, -14)),
 )
 MARKS = {
     "hf": "full", "torch:2x": "2x", "torch:3x": "3x", "ort": "fp32", "ort-int8": "int8",

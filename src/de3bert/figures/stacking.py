@@ -19,6 +19,7 @@ class Series:
     label: str
     names: tuple[str, ...]
     marker: str = "o"
+    offset: tuple[int, int] = (4, 5)  # of the marks, in points: series often meet in one dot
 
 
 def draw_latency(
@@ -40,8 +41,7 @@ def draw_latency(
             axes.plot(spent, scores, label=each.label, ms=6.5, **style)
             for row, x, y in zip(shown, spent, scores, strict=True):
                 place = {"textcoords": "offset points", "fontsize": 7.5, "color": style["color"]}
-                # Above and below in turn: series often meet in one point.
-                axes.annotate(str(row["mark"]), (x, y), (4, -11 if number % 2 else 5), **place)
+                axes.annotate(str(row["mark"]), (x, y), each.offset, **place)
         axes.set_xscale("log")
         ticks = [1, 2, 3, 5, 10, 20, 30, 50]
         low, high = axes.get_xlim()
