@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 import pytest
 from tests.fixtures_trained import toy_rows
 from tests.runtime.test_stopping import answers
@@ -13,10 +9,7 @@ from tests.runtime.test_stopping import answers
 import de3bert
 from de3bert.errors import De3Error, UsageError
 from de3bert.export import bundle as exporting
-from de3bert.export.attention import FUSED, PLAIN
 from de3bert.export.bundle import export_model
-from de3bert.export.check import Agreement
-from de3bert.runtime.manifest import Manifest
 
 from .bundles import files_of
 
@@ -109,95 +102,3 @@ def test_a_full_disk_is_called_so(pointed_model, bundle_copy, tmp_path, monkeypa
         export_model(pointed_model, bundle_copy)
     assert files_of(bundle_copy) == before
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
-
-
-@pytest.fixture
-def attempts(pointed_model, trained_bundle, monkeypatch) -> list[str]:
-    """Records which attention is tried; each attempt gives the graphs of the trained bundle."""
-    import shutil
-
-    tried: list[str] = []
-
-    def written(attention: str, model: Any, folder: Path, layers: Any) -> Manifest:
-        tried.append(attention)
-        shutil.copytree(trained_bundle, folder, dirs_exist_ok=True)
-        manifest = Manifest.read(trained_bundle)
-        manifest.made["attention"] = attention
-        manifest.write(folder)
-        return manifest
-
-    monkeypatch.setattr(exporting, "_write_with", written)
-    return tried
-
-
-FAR = Agreement(8, 0.5, 0.0, 0.5, 0, True, True)
-
-
-def test_fused_attention_is_enough_when_it_is_right(pointed_model, attempts, tmp_path):
-    export_model(pointed_model, tmp_path / "bundle")
-    assert attempts == [FUSED]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        RuntimeError("no such operator\nmore"),
-        FAR,
-        Agreement(8, 0.0, 0.5, 0.0, 0, True, True),
-        Agreement(8, 0.0, 0.0, 0.0, 0, False, True),
-        Agreement(8, 0.0, 0.0, 0.0, 0, True, False),
-    ],
-    ids=["failed", "entropies", "distances", "labels", "exits"],
-)
-def test_where_fused_attention_is_wrong_the_plain_one_is_taken(
-    pointed_model, attempts, tmp_path, monkeypatch, wrong
-):
-    right = exporting.compare
-
-    def judged(*pair: Any) -> Agreement:
-        if len(attempts) > 1:
-            return right(*pair)
-        if isinstance(wrong, Exception):
-            raise wrong
-        return wrong
-
-    monkeypatch.setattr(exporting, "compare", judged)
-    export_model(pointed_model, tmp_path / "bundle")
-    assert attempts == [FUSED, PLAIN]
-    assert Manifest.read(tmp_path / "bundle").made["attention"] == PLAIN
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [(FAR, "its signals come out 0.5 apart"), (ValueError("odd\nmore"), "ValueError: odd.")],
-)
-def test_an_encoder_that_cannot_be_exported_is_named(
-    pointed_model, attempts, tmp_path, monkeypatch, wrong, words
-):
-    def judged(*pair: Any) -> Agreement:
-        if isinstance(wrong, Exception):
-            raise wrong
-        return wrong
-
-    monkeypatch.setattr(exporting, "compare", judged)
-    with pytest.raises(De3Error, match=r'family "bert" cannot be exported') as error:
-        export_model(pointed_model, tmp_path / "bundle")
-    assert words in str(error.value)
-    assert "still runs, with torch" in str(error.value)
-    assert attempts == [FUSED, PLAIN]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_loaded_model_keeps_its_own_attention(pointed_model, classifier):
-    from de3bert.export.attention import attention_as
-
-    backbone = classifier.backend.model.encoder.backbone
-    before = classifier.trace(TEXTS[:3]).logits
-    own = backbone.config._attn_implementation
-    with attention_as(backbone, PLAIN):
-        assert backbone.config._attn_implementation == PLAIN
-    with pytest.raises(KeyError), attention_as(backbone, FUSED):
-        {}["no such thing"]
-    assert backbone.config._attn_implementation == own
-    assert own not in (PLAIN, FUSED)
-    np.testing.assert_array_equal(classifier.trace(TEXTS[:3]).logits, before)

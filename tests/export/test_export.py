@@ -1,4 +1,4 @@
-"""What an export writes, keeps, replaces and refuses."""
+"""What an export writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import onnx
-from tests.fixtures_trained import toy_rows
 
 import de3bert
 from de3bert.export.attention import FUSED
@@ -16,8 +15,6 @@ from de3bert.export.bundle import export_model
 from de3bert.runtime.manifest import Manifest
 
 from .bundles import POINTS, ROUNDING, files_of
-
-TEXTS = [text for text, _ in toy_rows(30, seed=51)]
 
 
 def operators(path: Path) -> Counter[str]:
@@ -51,7 +48,7 @@ def test_a_layer_is_one_attention_and_one_product_for_query_key_and_value(traine
     assert sum(found.values()) <= 4
 
 
-def test_a_bundle_says_nothing_of_the_machine_that_made_it(trained_bundle, tmp_path):
+def test_a_bundle_says_nothing_of_the_machine_that_made_it(trained_bundle):
     for path in trained_bundle.glob("*.onnx"):
         data = path.read_bytes()
         assert b"site-packages" not in data
@@ -80,7 +77,7 @@ def test_a_report_is_plain_json(pointed_model, ready_graphs, tmp_path):
     assert "# bundle\n" in (tmp_path / "bundle" / "README.md").read_text()
 
 
-def test_the_example_of_the_docs_is_found(trained_bundle):
+def test_the_card_shows_the_points_and_how_to_use_them(trained_bundle):
     card = (trained_bundle / "README.md").read_text()
     assert re.search(r'clf\.predict\(\["some text"\], point="fast"\)', card)
     assert all(f"| {name} | `" in card for name in POINTS)
