@@ -12,20 +12,20 @@ __all__ = ["points_table", "write_card"]
 
 CARD = """---
 library_name: de3bert
-pipeline_tag: text-classification
-tags: [early-exit, text-classification]
+pipeline_tag: {task}
+tags: [early-exit, {task}]
 ---
 
 # {title}
 
-An early-exit text classifier: {classes} classes ({labels}), {depth} layers, an exit after layers
+An early-exit {kind}: {classes} classes ({labels}), {depth} layers, an exit after layers
 {exits}. Method `{method}`, pooling `{pooling}`, {prototypes}, on the backbone `{backbone}`.
 
 ```python
 import de3bert
 
 clf = de3bert.load("{title}")
-clf.predict(["some text"]{point})
+clf.predict([{example}]{point})
 ```
 
 ## Operating points
@@ -61,7 +61,11 @@ def write_card(folder: str | Path, title: str | None = None) -> None:
         record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     points = config.get("operating_points") or {}
     names = [config["id2label"][key] for key in sorted(config["id2label"], key=int)]
+    words = config.get("token_exits") == "words"
     text = CARD.format(
+        task="token-classification" if words else "text-classification",
+        kind="tagger of words" if words else "text classifier",
+        example='["some", "words"]' if words else '"some text"',
         title=title or folder.name,
         classes=len(names),
         labels=", ".join(names[:10]) + (" ..." if len(names) > 10 else ""),

@@ -27,6 +27,9 @@ MAY_IMPORT = {
     "runtime": BASE | {"exits", "data", "methods", "card", "files", "machine"},
     "export": BASE | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
     "bench": BASE | {"export", "runtime", "model", "exits", "data", "methods", "files", "machine"},
+    "study": BASE
+    | {"training", "export", "bench", "runtime", "model", "methods", "exits", "data", "figures"}
+    | {"files", "machine"},
     "figures": {"exits", "files", "errors"},
     "errors": set(),
     "registry": {"errors"},

@@ -42,7 +42,12 @@ def signal_rows(trace: Trace, signal: Signal) -> list[list[float]]:
         values = []
         for number in range(trace.exits - 1):
             distances = None if trace.distances is None else trace.distances[row, number][None]
-            view = ExitView(trace.exit_layers[number], trace.logits[row, number][None], distances)
+            view = ExitView(
+                trace.exit_layers[number],
+                trace.logits[row, number][None],
+                distances,
+                certainty=None if trace.certainty is None else trace.certainty[row, number][None],
+            )
             values.append(float(signal(view)[0]))
         table.append(values)
     return table

@@ -10,7 +10,7 @@ import pytest
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Signal, calibrate, curve
-from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID
+from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, families_of
 from de3bert.exits.metrics import interval
 
 from .traces import constant_predictions, make_trace, random_trace
@@ -89,8 +89,31 @@ def test_other_families(family, start):
 
 
 def test_without_distances_entropy_is_the_default():
-    point = calibrate(replace(TRACE, distances=None), "layers=2.0", name="x")
+    point = calibrate(replace(TRACE, distances=None, certainty=None), "layers=2.0", name="x")
     assert str(point.policy.signal) == "entropy"
+
+
+def test_several_families_are_tried_together():
+    families = families_of(TRACE, ["entropy x 2", "edr", "patience"], (1.0, 2.0))
+    printed = ["entropy x 2", "edr(lambda=1.0)", "edr(lambda=2.0)", "patience"]
+    assert [str(each) for each in families] == printed
+    texts = ["entropy x 2", "entropy x 3", "patience"]
+    alone = [calibrate(TRACE, "layers=1.5", name="x", family=text) for text in texts]
+    both = calibrate(TRACE, "layers=1.5", name="x", family=texts)
+    assert both.measured["score"] == max(each.measured["score"] for each in alone)
+    assert both.policy in [each.policy for each in alone]
+    # The order in which they are named decides nothing but exact ties.
+    again = calibrate(TRACE, "layers=1.5", name="x", family=tuple(reversed(texts)))
+    assert again.measured["score"] == both.measured["score"]
+
+
+def test_there_must_be_a_family():
+    with pytest.raises(UsageError, match="no policy family to try"):
+        calibrate(TRACE, "layers=1.5", name="x", family=[])
+    with pytest.raises(UsageError, match="Unknown policy family"):
+        calibrate(TRACE, "layers=1.5", name="x", family=["entropy", "entorpy"])
+    with pytest.raises(UsageError, match="needs the labels"):
+        calibrate(TRACE, "layers=1.5", name="x", family=["entropy", "oracle"])
     with pytest.raises(UsageError, match="needs distances"):
         calibrate(replace(TRACE, distances=None), "layers=2.0", name="x", family="edr")
 

@@ -24,15 +24,21 @@ NEARBY = [0.0, -1e-8, 1e-13, 1e-12, 0.5, 2.0, 1e-300]
 DISTANCE = st.floats(0, 2) | st.floats(0, 2, width=32) | st.sampled_from(NEARBY)
 WEIGHT = st.sampled_from([0.0, 0.25, 0.667, 1.0, 1.5, 3.0])
 NAMES = sorted(SIGNALS)
+LINES = ["edr < 0.5", "edr < 0.6 x 2", "certainty >= 0.9", "patience(1)", "full"]
 
 
 @st.composite
 def rows(draw: st.DrawFn) -> ExitView:
     classes = draw(st.integers(2, 6))
     sides = [draw(st.lists(each, min_size=classes, max_size=classes)) for each in (LOGIT, DISTANCE)]
+    sure = draw(st.floats(0, 1) | st.floats(0, 1, width=32) | st.just(math.nan))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     with np.errstate(over="ignore"):  # 1e308 is infinite in float32: a NaN that must be reported
-        return ExitView(4, *(np.asarray([side], dtype=dtype) for side in sides))
+        return ExitView(
+            4,
+            *(np.asarray([side], dtype=dtype) for side in sides),
+            certainty=np.asarray([sure], dtype=dtype),
+        )
 
 
 def signal_of(name: str, weight: float) -> Signal:
@@ -54,7 +60,15 @@ def step(policy: Policy, view: ExitView, rows: int = 1):
 
 
 def test_every_signal_has_its_one_row_form():
-    assert NAMES == ["distance_ratio", "edr", "energy", "entropy", "max_probability", "raw_energy"]
+    assert NAMES == [
+        "certainty",
+        "distance_ratio",
+        "edr",
+        "energy",
+        "entropy",
+        "max_probability",
+        "raw_energy",
+    ]
     assert all(SIGNALS[name].one_row for name in NAMES)
 
 
@@ -88,7 +102,7 @@ def test_a_row_alone_leaves_exactly_when_the_array_function_says_so(view, name, 
 
 
 @settings(max_examples=100, deadline=None)
-@given(small_traces(), st.sampled_from(["edr < 0.5", "edr < 0.6 x 2", "patience(1)", "full"]))
+@given(small_traces(), st.sampled_from(LINES))
 def test_rows_one_by_one_leave_as_they_do_together(trace, line):
     policy = Policy.parse(line)
     together = exit_indices(trace, policy)
@@ -121,7 +135,7 @@ def test_patience_of_one_row_is_that_of_the_array(row, before):
     ],
 )
 def test_the_guards_are_those_of_the_array_functions(name, logits, distances):
-    view = ExitView(4, np.asarray([logits]), np.asarray([distances]))
+    view = ExitView(4, np.asarray([logits]), np.asarray([distances]), certainty=np.asarray([0.3]))
     expected = float(Signal(name)(view)[0])
     assert Signal(name).of_row(view) == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
@@ -155,7 +169,8 @@ def test_nan_is_never_swallowed(name, place):
     broken = logits.copy()
     broken[0, place] = np.nan
     signal = Signal(name)
-    if name != "distance_ratio":  # it only ranks the logits, here as in the array function
+    # What only ranks the logits or does not read them has a value, as in the array function.
+    if name not in ("distance_ratio", "certainty"):
         with pytest.raises(De3Error, match=r"signal.*not a number"):
             signal.of_row(ExitView(4, broken, distances))
     with pytest.raises(De3Error, match="logit at layer 4 is not a number"):
@@ -164,6 +179,9 @@ def test_nan_is_never_swallowed(name, place):
         distances[0, place] = np.nan
         with pytest.raises(De3Error, match=r"signal.*not a number"):
             signal.of_row(ExitView(4, logits, distances))
+    if signal.needs_certainty:
+        with pytest.raises(De3Error, match=r"signal.*not a number"):
+            signal.of_row(ExitView(4, logits, certainty=np.asarray([np.nan])))
 
 
 @pytest.mark.parametrize("name", ["entropy", "max_probability", "distance_ratio", "edr"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -18,16 +19,15 @@ from .traces import make_trace, random_trace
 
 
 def same(first: Trace, second: Trace) -> bool:
-    arrays = ("logits", "distances", "labels", "tokens")
+    arrays = ("logits", "distances", "certainty", "labels", "tokens")
     return all(
         np.array_equal(getattr(first, name), getattr(second, name))
         and getattr(first, name).dtype == getattr(second, name).dtype
         for name in arrays
         if getattr(first, name) is not None or getattr(second, name) is not None
-    ) and (first.exit_layers, first.label_names, first.info) == (
-        second.exit_layers,
-        second.label_names,
-        second.info,
+    ) and all(
+        getattr(first, name) == getattr(second, name)
+        for name in ("exit_layers", "label_names", "info", "base_depth")
     )
 
 
@@ -66,6 +66,12 @@ def test_no_labels_means_no_scores():
         ({"label_names": ("a",)}, "2 label names"),
         ({"logits": np.full((3, 2, 2), np.nan)}, "logits of row 0 are not finite"),
         ({"distances": np.full((3, 1, 2), np.inf)}, "distances of row 0 are not finite"),
+        ({"certainty": np.zeros((3, 2))}, r"certainty must be \(3, 1\)"),
+        ({"certainty": np.full((3, 1), 1.01)}, "certainty must lie in 0 to 1"),
+        ({"certainty": np.full((3, 1), -0.01)}, "certainty must lie in 0 to 1"),
+        ({"certainty": np.full((3, 1), np.nan)}, "certainty must lie in 0 to 1"),
+        ({"base_depth": 0}, "base_depth must be a whole number from 1 up, got 0"),
+        ({"base_depth": 6.5}, "base_depth must be a whole number"),
     ],
 )
 def test_unsound_traces_are_refused(changes, message):
@@ -85,6 +91,45 @@ def test_save_and_load_without_labels_and_distances(tmp_path):
     trace = make_trace(
         np.ones((2, 1, 2)), label_names=("naïve", "日本"), exit_layers=(12,), info={"x": [1, None]}
     )
+    trace.save(tmp_path / "a.trace")
+    assert same(Trace.load(tmp_path / "a.trace"), trace)
+
+
+def version_of(path) -> str:
+    with safe_open(path, framework="numpy") as file:
+        return file.metadata()["version"]
+
+
+def test_only_a_trace_with_certainty_needs_the_new_format(tmp_path):
+    path, trace = tmp_path / "a.trace", random_trace(rows=4)
+    trace.save(path)
+    assert (version_of(path), same(Trace.load(path), trace)) == ("2", True)
+    old = replace(trace, certainty=None)
+    old.save(path)
+    assert (version_of(path), same(Trace.load(path), old)) == ("1", True)
+
+
+def test_a_file_of_the_first_format_is_read(tmp_path):
+    """Written as the first version wrote it, with nothing that came later."""
+    path, trace = tmp_path / "a.trace", replace(random_trace(rows=4), certainty=None)
+    tensors = {name: getattr(trace, name) for name in ("distances", "labels", "logits", "tokens")}
+    about = json.dumps(
+        {"exit_layers": trace.exit_layers, "label_names": trace.label_names, "info": trace.info},
+        sort_keys=True,
+    )
+    digest = hashlib.sha256(about.encode())
+    for name, values in tensors.items():
+        digest.update(f"{name} {values.dtype.str} {values.shape}".encode() + values.tobytes())
+    header = {"format": FORMAT, "version": "1", "about": about, "sha256": digest.hexdigest()}
+    save_file(tensors, path, metadata=header)
+    assert same(Trace.load(path), trace)
+    assert Trace.load(path).base == trace.depth
+
+
+@pytest.mark.parametrize("base", [None, 12])
+def test_the_base_depth_is_stored(tmp_path, base):
+    trace = replace(random_trace(rows=4), base_depth=base)
+    assert trace.base == (base or 6)
     trace.save(tmp_path / "a.trace")
     assert same(Trace.load(tmp_path / "a.trace"), trace)
 
@@ -135,10 +180,10 @@ def test_a_newer_format(tmp_path):
     path = tmp_path / "a.trace"
     random_trace(rows=3).save(path)
     with safe_open(path, framework="numpy") as file:
-        header = {**file.metadata(), "version": "2"}
+        header = {**file.metadata(), "version": "3"}
     assert header["format"] == FORMAT
     save_file(load_file(path), path, metadata=header)
-    with pytest.raises(De3Error, match=r"format 2.*Update de3bert"):
+    with pytest.raises(De3Error, match=r"format 3.*Update de3bert"):
         Trace.load(path)
 
 
@@ -166,6 +211,8 @@ def test_take_keeps_rows_together():
     assert part.rows == 2
     assert np.array_equal(part.logits[0], trace.logits[7])
     assert np.array_equal(part.distances[1], trace.distances[2])
+    assert np.array_equal(part.certainty, trace.certainty[[7, 2]])
+    assert replace(trace, base_depth=24).take(slice(3)).base == 24
     assert part.labels.tolist() == [trace.labels[7], trace.labels[2]]
     assert trace.take(trace.labels == 0).labels.tolist() == [0] * int((trace.labels == 0).sum())
 
@@ -176,6 +223,8 @@ def test_view_of_some_rows():
     assert view.layer == 2
     assert np.array_equal(view.logits, trace.logits[[4, 0], 1])
     assert np.array_equal(view.distances, trace.distances[[4, 0], 1])
+    assert np.array_equal(view.certainty, trace.certainty[[4, 0], 1])
+    assert replace(trace, certainty=None).view(1).certainty is None
 
 
 def test_only_leaves_exits_out():
@@ -184,6 +233,8 @@ def test_only_leaves_exits_out():
     assert part.exit_layers == (2, 6, 12)
     assert np.array_equal(part.logits, trace.logits[:, [0, 2, 3]])
     assert np.array_equal(part.distances, trace.distances[:, [0, 2]])
+    assert np.array_equal(part.certainty, trace.certainty[:, [0, 2]])
+    assert replace(trace, base_depth=24).only([2]).base == 24
     assert np.array_equal(part.labels, trace.labels)
     assert part.info == trace.info
     assert part.depth == trace.depth

@@ -35,7 +35,8 @@ def random_trace(
     gain = np.linspace(0.5, 4.0, exits)[None, :, None]
     logits = gain * (truth + noise * rng.normal(size=(rows, exits, classes)))
     distances = np.clip(1.2 - truth + 0.4 * rng.normal(size=(rows, exits - 1, classes)), 0, 2)
-    return make_trace(logits, labels, distances)
+    certainty = rng.beta(2, 2, size=(rows, exits - 1)) ** (1 / gain[:, :-1, 0])
+    return make_trace(logits, labels, distances, certainty=certainty)
 
 
 def constant_predictions(answers: list[int], classes: int = 2, label: int = 0) -> Trace:
@@ -58,6 +59,12 @@ def small_traces(draw: st.DrawFn) -> Trace:
     distances = table(exits - 1, [0.0, 0.25, 0.5, 1.0, 2.0])
     labels = draw(st.lists(st.integers(0, classes - 1), min_size=rows, max_size=rows))
     gaps = draw(st.lists(st.integers(1, 3), min_size=exits, max_size=exits))
+    size = rows * (exits - 1)
+    sure = draw(st.lists(st.sampled_from([0.0, 0.5, 0.9, 1.0]), min_size=size, max_size=size))
     return make_trace(
-        logits, labels, distances, exit_layers=tuple(int(layer) for layer in np.cumsum(gaps))
+        logits,
+        labels,
+        distances,
+        exit_layers=tuple(int(layer) for layer in np.cumsum(gaps)),
+        certainty=np.reshape(sure, (rows, exits - 1)),
     )

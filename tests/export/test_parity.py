@@ -44,7 +44,7 @@ def opinionated(family: str, tokenizer: PreTrainedTokenizerBase, folder: Path) -
     classifier = Classifier(TorchBackend(model, TextEncoder(tokenizer, 24)), str(folder))
     logits = np.concatenate([classifier.trace(texts).logits for texts in (SINGLES, PAIRS)])
     with torch.no_grad():
-        for index, head in enumerate(model.classifiers):
+        for index, head in enumerate(model.heads.exits):
             gap = logits[:, index, 1] - logits[:, index, 0]
             head.bias[1] -= middle(gap)
             for part in (head.weight, head.bias):

@@ -35,7 +35,7 @@ def both(tmp_path: Path, tiny_tokenizer: Any) -> Build:
             model = EarlyExitForSequenceClassification.from_backbone(
                 backbone, labels=["neg", "mixed", "pos"], max_length=24, **options
             )
-            for head in model.classifiers:
+            for head in model.heads.exits:
                 torch.nn.init.normal_(head.weight)
             if model.prototypes is not None and set_prototypes:
                 model.prototypes.vectors.normal_()

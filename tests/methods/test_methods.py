@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 
 from de3bert.errors import UsageError
-from de3bert.exits.signal import Signal
-from de3bert.methods import METHODS, Method, Term
+from de3bert.exits.family import Family
+from de3bert.methods import METHODS, Method, Phase, Term
+from de3bert.model.depth import DEPTHS
+from de3bert.model.groups import GROUPS
+from de3bert.model.heads import HEADS
 from de3bert.model.pooling import POOLINGS
+from de3bert.model.routers import ROUTERS
 from de3bert.objective import LOSSES
 from de3bert.objective.distance import DAR_FORMS
+from de3bert.training.finish import FINISHES
+from de3bert.training.hooks import HOOKS
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -18,13 +24,28 @@ def test_every_declaration_names_parts_that_exist(name: str) -> None:
     assert method.name == name
     assert method.summary
     assert method.citation
-    assert method.terms
-    for term in method.terms:
+    assert method.phases
+    for term in (term for phase in method.phases for term in phase.terms):
         assert term.loss in LOSSES
         if isinstance(term.weight, str):
             assert isinstance(method.options[term.weight], float)
     assert method.pooling is None or method.pooling in POOLINGS
-    assert Signal(method.signal).needs_distances <= (method.prototypes != "none")
+    assert method.heads in HEADS
+    assert method.router == "none" or method.router in ROUTERS
+    assert method.depth in DEPTHS
+    assert method.teacher is None or method.teacher in METHODS
+    assert method.training is None or method.training in METHODS
+    assert method.finish is None or method.finish in FINISHES
+    for phase in method.phases:
+        assert set(phase.trains) <= set(GROUPS)
+        assert phase.hook is None or phase.hook in HOOKS
+        for number in (phase.epochs, phase.learning_rate):
+            assert isinstance(number, float) or isinstance(method.options[number], float)
+    for family in method.families:
+        signal = Family.parse(family).signal
+        if signal is not None:
+            assert signal.needs_distances <= (method.prototypes != "none")
+            assert signal.needs_certainty <= (method.router != "none")
     assert method.options.get("dar", "none") in DAR_FORMS
 
 
@@ -65,7 +86,8 @@ def test_wrong_options_say_what_is_accepted() -> None:
 
 
 def test_a_method_is_data() -> None:
-    method = Method("m", "s", "c", (Term("cross_entropy"),), "none", "entropy")
+    phase = Phase((Term("cross_entropy"),))
+    method = Method("m", "s", "c", "baseline", (phase,), ("entropy",))
     with pytest.raises(AttributeError):
         method.name = "other"  # type: ignore[misc]
     assert method.internal_exits

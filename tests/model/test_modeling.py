@@ -20,7 +20,7 @@ from transformers import (
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.model import EarlyExitForSequenceClassification
-from de3bert.model.modeling import _dropout
+from de3bert.model.building import dropout_of
 from de3bert.model.prototypes import cosine_distance
 
 from .families import SIZES, batch, tiny_bert
@@ -155,9 +155,9 @@ def test_a_broken_or_absent_backbone_is_named(tmp_path: Path) -> None:
 
 
 def test_dropout_is_that_of_the_familys_own_classifier() -> None:
-    assert _dropout(BertConfig(hidden_dropout_prob=0.3)) == 0.3
-    assert _dropout(BertConfig(hidden_dropout_prob=0.3, classifier_dropout=0.0)) == 0.0
-    assert _dropout(AlbertConfig(hidden_dropout_prob=0.0, classifier_dropout_prob=0.2)) == 0.2
+    assert dropout_of(BertConfig(hidden_dropout_prob=0.3)) == 0.3
+    assert dropout_of(BertConfig(hidden_dropout_prob=0.3, classifier_dropout=0.0)) == 0.0
+    assert dropout_of(AlbertConfig(hidden_dropout_prob=0.0, classifier_dropout_prob=0.2)) == 0.2
 
 
 def test_the_length_never_exceeds_the_positions_of_the_backbone() -> None:
@@ -187,15 +187,13 @@ def test_pooled_vectors_are_what_distances_are_measured_from() -> None:
         hidden = prepared.embedded
         for layer in (1, 2):
             hidden = model.encoder.layer(prepared, layer, hidden)
-            pooled = model.pooled(hidden, prepared.mask, layer)
+            pooled, logits = model.read(hidden, prepared.mask, layer)
             torch.testing.assert_close(output.projected[:, layer - 1], pooled)
             prototypes = model.prototypes.vectors[layer - 1 : layer]
             expected = cosine_distance(pooled[:, None], prototypes)[:, 0]
             torch.testing.assert_close(output.distances[:, layer - 1], expected)
             torch.testing.assert_close(model.distances(pooled, layer), expected)
-            torch.testing.assert_close(
-                output.exit_logits[:, layer - 1], model.classify(pooled, layer)
-            )
+            torch.testing.assert_close(output.exit_logits[:, layer - 1], logits)
 
 
 def test_without_prototypes_there_are_no_distances() -> None:
@@ -214,7 +212,7 @@ def test_exits_at_chosen_layers_read_those_layers() -> None:
     chosen = build(tiny_bert(), num_labels=2, exit_layers=[2])
     assert chosen.config.exit_layers == [2, 3]  # the last layer always has its head
     for at, source in ((0, 1), (1, 2)):
-        chosen.classifiers[at].load_state_dict(everywhere.classifiers[source].state_dict())
+        chosen.heads.exits[at].load_state_dict(everywhere.heads.exits[source].state_dict())
     with torch.no_grad():
         few, all_of_them = chosen(**batch()), everywhere(**batch())
     assert few.exit_logits.shape == (3, 2, 2)

@@ -126,7 +126,7 @@ def test_a_trace_of_the_same_shape_with_other_weights_is_refused(model_copy, cal
 
     path = model_copy / "model.safetensors"
     tensors = load_file(path)
-    tensors["classifiers.0.bias"] += 1
+    tensors["heads.exits.0.bias"] += 1
     save_file(tensors, path, metadata={"format": "pt"})
     with pytest.raises(UsageError, match="other weights"):
         calibrate_model(model_copy, "layers=2.0", "p", trace=calibration)
@@ -196,6 +196,7 @@ def test_a_summary_has_the_facts(classifier):
     facts = summarise(classifier)
     assert (facts["family"], facts["layers"], facts["exits"]) == ("bert", 4, [1, 2, 3, 4])
     assert (facts["labels"], facts["method"]) == (["neg", "pos"], "de3")
+    assert (facts["base_depth"], facts["router"]) == (4, "none")
     assert facts["prototypes_set"] == "2 of 2 classes, means: moving"
     # Three heads of 32 x 2 + 2 and three networks of 32 x 32 + 32.
     assert facts["exit_parameters"] == {"classifiers": 198, "prototypical networks": 3168}

@@ -45,7 +45,7 @@ def opinionated(family: str, tokenizer: PreTrainedTokenizerBase) -> Classifier:
     classifier = Classifier(TorchBackend(model, TextEncoder(tokenizer, 24)), family)
     logits = torch.from_numpy(classifier.trace(TEXTS).logits)
     with torch.no_grad():
-        for index, head in enumerate(model.classifiers):
+        for index, head in enumerate(model.heads.exits):
             gap = logits[:, index, 1] - logits[:, index, 0]
             head.bias[1] -= gap.median()
             head.weight *= 3 / gap.std()

@@ -110,7 +110,7 @@ def test_weights_with_a_broken_header(model_copy):
     refused(model_copy, De3Error, "damaged or incomplete")
 
 
-@pytest.mark.parametrize("name", ["classifiers.2.weight", "prototypes.vectors", "encoder.layers"])
+@pytest.mark.parametrize("name", ["heads.exits.2.weight", "prototypes.vectors", "encoder.layers"])
 def test_weights_that_lack_a_tensor(model_copy, name):
     path = model_copy / "model.safetensors"
     tensors = load_file(path)
@@ -123,7 +123,7 @@ def test_weights_that_lack_a_tensor(model_copy, name):
 def test_weights_of_another_shape(model_copy):
     path = model_copy / "model.safetensors"
     tensors = load_file(path)
-    tensors["classifiers.0.weight"] = tensors["classifiers.0.weight"][:, :7].contiguous()
+    tensors["heads.exits.0.weight"] = tensors["heads.exits.0.weight"][:, :7].contiguous()
     save_file(tensors, path, metadata={"format": "pt"})
     refused(model_copy, De3Error, "damaged or incomplete")
 
@@ -131,7 +131,7 @@ def test_weights_of_another_shape(model_copy):
 def test_weights_that_are_not_numbers(model_copy):
     path = model_copy / "model.safetensors"
     tensors = load_file(path)
-    tensors["classifiers.0.weight"] *= float("nan")
+    tensors["heads.exits.0.weight"] *= float("nan")
     save_file(tensors, path, metadata={"format": "pt"})
     with pytest.raises(De3Error, match=re.escape("not a number (NaN)")):
         de3bert.load(model_copy).predict(["a good film"], policy="entropy < 0.2")

@@ -273,3 +273,10 @@ def test_a_stream_that_fails_in_the_middle_can_be_begun_again(bundle, monkeypatc
             next(stream)
     assert answers(found) == expected[:16]
     assert answers(list(bundle.predict_iter(texts, batch_size=1))) == expected
+
+
+def test_sleeping_threads_after_a_shared_pool_are_refused(trained_bundle: Path) -> None:
+    """ONNX Runtime would fail with words about its own options."""
+    de3bert.load(trained_bundle)
+    with pytest.raises(UsageError, match="spin=False before any other bundle"):
+        de3bert.load(trained_bundle, spin=False)

@@ -1,3 +1,4 @@
+from tests.fixtures_masked import context, masked_backbone, teacher
 from tests.fixtures_trained import model_copy, toy_data, trained_model
 
-__all__ = ["model_copy", "toy_data", "trained_model"]
+__all__ = ["context", "masked_backbone", "model_copy", "teacher", "toy_data", "trained_model"]

@@ -90,7 +90,7 @@ def fused_file(material: Material) -> Path:
 
         trained = material.trained
         kind = str(material.manifest.made.get("attention", FUSED))
-        with attention_as(trained.model.encoder.backbone, kind):
+        with attention_as(trained.model.encoder, kind):
             ir.save(GraphWriter(trained.model, trained.encoder).start(material.depth), path)
 
     return material.graph("fused", write)

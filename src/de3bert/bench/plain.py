@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -17,6 +17,7 @@ from transformers import AutoModel, PreTrainedModel
 
 from de3bert.errors import De3Error
 from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.heads import Reading
 
 __all__ = ["FirstLayers", "PlainClassifier", "genuine_backbone", "write_plain_graph"]
 
@@ -29,9 +30,7 @@ class PlainClassifier(nn.Module):
     def __init__(self, trained: Model) -> None:
         super().__init__()
         self.backbone = genuine_backbone(trained)
-        self.pooling = trained.pooling
-        self.classifier = trained.classifiers[-1]
-        self.last = len(trained.classifiers) - 1
+        self.trained = trained
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
@@ -40,8 +39,17 @@ class PlainClassifier(nn.Module):
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None:
             inputs["token_type_ids"] = token_type_ids
-        states = self.backbone(**inputs)[0]
-        return self.classifier(self.pooling(states, attention_mask, self.last))
+        trained, mask = self.trained, attention_mask
+        layers = trained.config.exit_layers
+        if not trained.heads.keeps_memory:
+            return _classified(trained, self.backbone(**inputs)[0], mask, layers[-1])
+        # Heads that look back read every exit's vector, whether anybody leaves there or not.
+        output = self.backbone(**inputs, output_hidden_states=True)
+        before = [
+            trained.pooling(trained.encoder.readable(output.hidden_states[m]), mask, index)
+            for index, m in enumerate(layers[:-1])
+        ]
+        return _classified(trained, output[0], mask, layers[-1], before)
 
 
 class FirstLayers(nn.Module):
@@ -58,11 +66,24 @@ class FirstLayers(nn.Module):
         """Logits, (rows, classes)."""
         encoder = self.trained.encoder
         prepared = encoder.prepare(input_ids, attention_mask, token_type_ids=token_type_ids)
-        hidden = prepared.embedded
+        hidden, before = prepared.embedded, []
         for number in range(1, self.layers + 1):
             hidden = encoder.layer(prepared, number, hidden)
-        pooled = self.trained.pooled(hidden, attention_mask, self.layers)
-        return self.trained.classify(pooled, self.layers)
+            looks_back = self.trained.heads.keeps_memory and number < self.layers
+            if looks_back and number in self.trained.config.exit_layers:
+                index = self.trained.exit_index(number)
+                before.append(self.trained.pooling(encoder.readable(hidden), attention_mask, index))
+        states = encoder.readable(hidden, self.layers)
+        return _classified(self.trained, states, attention_mask, self.layers, before)
+
+
+def _classified(
+    trained: Model, states: Tensor, mask: Tensor, layer: int, before: Sequence[Tensor] = ()
+) -> Tensor:
+    """Logits of the exit at `layer`, given its readable states and the vectors before it."""
+    pooled = trained.pooling(states, mask, trained.exit_index(layer))
+    memory = torch.stack(list(before), 1) if before else None
+    return trained.classify(Reading(pooled, memory, states, mask), layer)
 
 
 def genuine_backbone(trained: Model) -> PreTrainedModel:

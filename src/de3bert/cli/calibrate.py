@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from de3bert.cli import words
 from de3bert.cli.options import (
     BatchSize,
     Json,
@@ -64,14 +65,22 @@ def run(
     from de3bert.runtime.calibration import calibrate_model
 
     table = None
-    if data is not None:
+    if data is not None and not words.is_word_model(model):
         table = read_table(
             data, text=text, text_pair=text_pair, label=label, split=split, config=config
         )
-    point = calibrate_model(
-        model, target, name, table=table, trace=trace, family=family, wide=wide, metric=metric,
-        default=default, batch_size=batch_size, progress=voice.progress("tracing"),
-    )  # fmt: skip
+    if words.is_word_model(model):
+        table_of = words.reader(data, text, text_pair, label, split, config)
+        point = words.calibrate(
+            model, target, name, table_of, trace, family=family, wide=wide, metric=metric,
+            default=default, batch_size=batch_size, progress=voice.progress("tracing"),
+        )  # fmt: skip
+    else:
+        point = calibrate_model(
+            model, target, name, table=table, trace=trace, family=family, wide=wide,
+            metric=metric, default=default, batch_size=batch_size,
+            progress=voice.progress("tracing"),
+        )  # fmt: skip
     seen = point.measured
     cut = (seen["data"] or {}).get("truncated")
     if cut:

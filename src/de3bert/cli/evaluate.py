@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from de3bert.cli import words
 from de3bert.cli.options import (
     BatchSize,
     Data,
@@ -19,6 +22,9 @@ from de3bert.cli.options import (
     Threads,
 )
 from de3bert.cli.output import Voice, grid
+
+if TYPE_CHECKING:
+    from de3bert.runtime.evaluate import Evaluation
 
 EXAMPLE = "Example: de3 evaluate runs/mine --data test.csv --point 2x"
 
@@ -41,6 +47,10 @@ def run(
 ) -> None:
     """Score a model on labelled rows; rows really leave at their exits."""
     voice = Voice(json, quiet)
+    if words.is_word_model(model):
+        table_of = words.reader(data, text, text_pair, label, split, config)
+        words.evaluate(voice, model, table_of, point, policy, metric, batch_size, threads)
+        return
     from de3bert.data.read import read_table
     from de3bert.runtime.evaluate import evaluate
     from de3bert.runtime.load import load
@@ -62,6 +72,7 @@ def run(
         *([name, f"{value:.4f}"] for name, value in found.scores.items() if name != found.metric),
         ["mean layers", f"{found.layers_mean:.2f} of {classifier.depth}"],
         ["layer speed-up", f"{found.layer_speedup:.2f}"],
+        *_token_lines(found),
         ["rows", f"{found.rows} in {found.seconds:.1f} s"],
         ["exits", "  ".join(f"{m}:{n}" for m, n in found.exit_histogram.items())],
     ]
@@ -72,3 +83,11 @@ def run(
         "",
         grid(list(found.per_class[0]), classes),
     )
+
+
+def _token_lines(found: Evaluation) -> list[list[str]]:
+    """Where single tokens stop; not to be compared with layers of whole texts."""
+    if found.token_layers_mean is None or found.token_layer_speedup is None:
+        return []
+    mean, ratio = found.token_layers_mean, found.token_layer_speedup
+    return [["token layers", f"{mean:.2f} a token, {ratio:.2f} times fewer (no ratio of time)"]]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from de3bert.cli import words
 from de3bert.cli.options import Json, Label, Model, Quiet, Split, SplitConfig, Text, TextPair
 from de3bert.cli.output import Voice, grid
 
@@ -36,6 +37,7 @@ def run(
 ) -> None:
     """Write a model as ONNX graphs, one per stretch of layers, with tokenizer and points."""
     voice = Voice(json, quiet)
+    words.refuse(model, "export", "Models of words run with torch; there is no bundle of them.")
     layers = layer_list(exits) if exits is not None else None
     from de3bert.data.read import read_table
     from de3bert.export.bundle import export_model

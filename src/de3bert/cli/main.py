@@ -12,12 +12,14 @@ from de3bert import __version__
 from de3bert.cli import (
     bench,
     calibrate,
+    compare,
     curve,
     demo,
     evaluate,
     explain,
     export,
     inspect,
+    methods,
     place_exits,
     predict,
     profile,
@@ -49,7 +51,7 @@ app = typer.Typer(
 )
 VERBS = (
     demo, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect, export,
-    profile, place_exits, bench,
+    profile, place_exits, bench, methods, compare,
 )  # fmt: skip
 for verb in VERBS:
     name = verb.__name__.rsplit(".", 1)[-1]

@@ -31,7 +31,9 @@ PolicyLine = Annotated[
 ]
 Metric = Annotated[
     str | None,
-    typer.Option(help="accuracy, f1, macro_f1 or matthews; by default the model's own."),
+    typer.Option(
+        help="accuracy, f1, macro_f1, matthews (words: span_f1); by default the model's own."
+    ),
 ]
 BatchSize = Annotated[int, typer.Option(min=1, help="Rows per batch.")]
 Threads = Annotated[

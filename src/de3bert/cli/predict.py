@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from de3bert.cli import words
 from de3bert.cli.options import (
     BatchSize,
     Json,
@@ -37,8 +38,14 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Classify texts. Lines carry label, score, exit_layer and the input's own columns."""
+    """Classify texts. Lines carry label, score, exit_layer and the input's own columns.
+
+    With a model of words: tags, scores and exit_layers of every word; lines are split at spaces.
+    """
     voice = Voice(json, quiet)
+    if words.is_word_model(model):
+        words.predict(voice, model, source, point, policy, text, batch_size, threads)
+        return
     from de3bert.data.read import read_inputs
     from de3bert.runtime.evaluate import predict_rows
     from de3bert.runtime.load import load

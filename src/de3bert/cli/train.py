@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from de3bert.cli import words
 from de3bert.cli.options import Json, Label, Out, Quiet, Text, TextPair
 from de3bert.cli.output import Voice, grid
 
@@ -24,7 +25,16 @@ def run(
     backbone: Annotated[
         str | None, typer.Option(help="Encoder: folder or hub id; needed without --recipe.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="de3, joint-entropy or full.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="By default de3; `de3 methods` lists all.")
+    ] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(help="A trained full model to learn from; by default one is trained first."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="text, or words for files of words with a tag each.")
+    ] = None,
     calibration: Annotated[
         str | None, typer.Option(help="Calibration rows; by default a tenth of the training rows.")
     ] = None,
@@ -52,6 +62,7 @@ def run(
         "backbone": backbone,
         "method": method,
         "data.train": data,
+        "data.task": task,
         "data.calibration": calibration,
         "data.text": text,
         "data.text_pair": text_pair,
@@ -68,6 +79,7 @@ def run(
         overwrite=overwrite,
         fresh=fresh,
         progress=not quiet,
+        teacher=teacher,
     )
     for note in trained.notes:
         voice.warn(note)
@@ -86,6 +98,8 @@ def _score_test(data: DataRecipe, folder: Path) -> dict[str, Any] | None:
     """Full-depth scores on the recipe's test rows, if it names any."""
     if data.test is None:
         return None
+    if data.task == "words":
+        return words.score_test(data, folder)
     from de3bert.data.read import read_table
     from de3bert.runtime.evaluate import evaluate
     from de3bert.runtime.load import load

@@ -109,12 +109,14 @@ def _class_names(data: object) -> dict[str, list[str]]:
     """Names kept in the features of `datasets`, or in the schema when it wrote a Parquet file."""
     features = getattr(data, "features", None)
     if isinstance(features, Mapping):
-        named = {name: getattr(feature, "names", None) for name, feature in features.items()}
+        # A list of labels, as in tagged sentences, names them inside.
+        inner = {name: getattr(feature, "feature", feature) for name, feature in features.items()}
+        named = {name: getattr(feature, "names", None) for name, feature in inner.items()}
     else:
         metadata = getattr(getattr(data, "schema", None), "metadata", None) or {}
         described = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {})
         named = {
-            name: feature.get("names")
+            name: (feature.get("feature") or feature).get("names")
             for name, feature in (described.get("features") or {}).items()
             if isinstance(feature, Mapping)
         }

@@ -7,6 +7,7 @@ from de3bert.exits.points import OperatingPoint, Target
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import replay
 from de3bert.exits.signal import Signal
+from de3bert.exits.temperature import fit_temperatures
 from de3bert.exits.timing import CostModel, TimeSample
 from de3bert.exits.trace import Trace
 from de3bert.exits.view import ExitView
@@ -24,6 +25,7 @@ __all__ = [
     "Trace",
     "calibrate",
     "curve",
+    "fit_temperatures",
     "place_exits",
     "replay",
 ]

@@ -27,6 +27,7 @@ __all__ = [
     "WIDE_LAMBDA_GRID",
     "calibrate",
     "curves_of",
+    "default_family",
     "families_of",
     "full_score",
     "measure",
@@ -46,7 +47,7 @@ def calibrate(
     target: str | Target,
     *,
     name: str,
-    family: str | None = None,
+    family: str | Sequence[str] | None = None,
     lambdas: Sequence[float] = LAMBDA_GRID,
     metric: str = "accuracy",
     cost: CostModel | None = None,
@@ -54,7 +55,7 @@ def calibrate(
     """The policy that meets `target` on this trace.
 
     - `layers=r`: on each curve the first point at least r times as fast in layers; of these the
-      best score.
+      best score. The ratio is taken to `trace.base`, the depth of the model compared with.
     - `latency=t`, `speedup=r`: likewise, by the predicted mean time per text; needs `cost`.
     - `drop=x`, `accuracy=a`: the fastest point that still scores full - x, or a. Fastest is the
       least predicted time with `cost`, else the fewest layers.
@@ -68,8 +69,9 @@ def calibrate(
         target: `layers=2.0`, `latency=8ms`, `speedup=2.5`, `drop=0.01`, `accuracy=0.9` (in units
             of `metric`) or `full`.
         name: the name of the operating point.
-        family: which policies to consider, such as `entropy` or `patience`; `edr` means all
-            `lambdas`. By default `edr` if the trace has distances, else `entropy`.
+        family: which policies to consider, such as `entropy` or `patience`, or several such
+            texts; `edr` means all `lambdas`. By default `edr` if the trace has distances,
+            `certainty` if it has that of a router, else `entropy`.
         lambdas: the weights tried for `edr`.
         metric: accuracy, f1, macro_f1 or matthews.
         cost: what things take on one machine; with it, predicted times are measured as well.
@@ -93,7 +95,10 @@ def calibrate(
 def measure(
     trace: Trace, policy: Policy, metric: str = "accuracy", cost: CostModel | None = None
 ) -> dict[str, Any]:
-    """What a policy gives on a labelled trace, in plain JSON values."""
+    """What a policy gives on a labelled trace, in plain JSON values.
+
+    The layer speed-up refers to `trace.base`.
+    """
     answer = replay(trace, policy)
     labels, classes = trace.known_labels, trace.classes
     histogram = exit_histogram(answer.exit_layers, trace.exit_layers)
@@ -104,7 +109,7 @@ def measure(
         "score_interval": list(score_interval(metric, labels, answer.labels, classes)),
         "full_score": full_score(trace, metric),
         "layers_mean": layers_mean(answer.exit_layers),
-        "layer_speedup": layer_speedup(answer.exit_layers, trace.depth),
+        "layer_speedup": layer_speedup(answer.exit_layers, trace.base),
         **({} if cost is None else _predicted(trace, policy, answer, cost)),
         "exit_histogram": {str(layer): count for layer, count in histogram.items()},
         "data": trace.info.get("data"),
@@ -141,10 +146,30 @@ def full_score(trace: Trace, metric: str) -> float:
     return score(metric, trace.known_labels, trace.predictions[:, -1], trace.classes)
 
 
-def families_of(trace: Trace, text: str | None, lambdas: Sequence[float]) -> list[Family]:
-    """The families to try: `edr` without a lambda stands for one family for each of `lambdas`."""
-    if text is None:
-        text = "entropy" if trace.distances is None else "edr"
+def families_of(
+    trace: Trace, texts: str | Sequence[str] | None, lambdas: Sequence[float]
+) -> list[Family]:
+    """The families to try: `edr` without a lambda stands for one family for each of `lambdas`.
+
+    Args:
+        texts: one family or several; None is what fits the trace.
+    """
+    if texts is None:
+        texts = default_family(trace)
+    wanted = [texts] if isinstance(texts, str) else texts
+    if not wanted:
+        raise UsageError("There is no policy family to try. Name one, such as `entropy`.")
+    return [family for text in wanted for family in _expanded(text, lambdas)]
+
+
+def default_family(trace: Trace) -> str:
+    """`edr` where there are distances, `certainty` where there is a router, else `entropy`."""
+    if trace.distances is not None:
+        return "edr"
+    return "entropy" if trace.certainty is None else "certainty"
+
+
+def _expanded(text: str, lambdas: Sequence[float]) -> list[Family]:
     family = Family.parse(text)
     if family.kind == "oracle":
         raise UsageError("`oracle` needs the labels of what it predicts. Choose another family.")

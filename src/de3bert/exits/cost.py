@@ -21,7 +21,13 @@ def layers_mean(exit_layers: ArrayLike) -> float:
 
 
 def layer_speedup(exit_layers: ArrayLike, depth: int) -> float:
-    """Layers of the full model over layers executed: M N / sum_n m_n, the ratio of the paper."""
+    """Layers of the full model over layers executed: M N / sum_n m_n, the ratio of the paper.
+
+    Args:
+        exit_layers: where each row left, (rows,).
+        depth: layers of the model compared with: of the full model, or of the backbone that a
+            shorter model or a cascade is to be measured by (`Trace.base`).
+    """
     return depth / layers_mean(exit_layers)
 
 

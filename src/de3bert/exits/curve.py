@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +33,14 @@ class Curve:
         metric: what `score` is.
         rows: number of rows of the trace.
         depth: layers of the full model.
-        thresholds: the number that makes each point's policy: a threshold, a patience or a layer.
+        thresholds: the number that makes each point's policy: a threshold, a patience, a layer or
+            mu of a bandit.
         layers_mean: mean layers executed, (points,).
         score: the metric, (points,).
         milliseconds: mean predicted time per text, (points,); None without costs. Unlike layers
             it need not fall along the curve, because testing an exit costs time as well.
+        base_depth: layers of the model that speed-ups refer to, where that is not the depth: the
+            backbone that a cut model or a cascade is compared with.
     """
 
     family: str
@@ -47,14 +51,20 @@ class Curve:
     layers_mean: Floats
     score: Floats
     milliseconds: Floats | None = None
+    base_depth: int | None = None
 
     def __len__(self) -> int:
         return len(self.thresholds)
 
     @property
+    def base(self) -> int:
+        """Number of layers that speed-ups refer to."""
+        return self.base_depth or self.depth
+
+    @property
     def layer_speedup(self) -> Floats:
-        """Layers of the full model over mean layers executed, (points,)."""
-        return self.depth / self.layers_mean
+        """Layers of the model compared with over mean layers executed, (points,)."""
+        return self.base / self.layers_mean
 
     def policy(self, index: int) -> Policy:
         """The policy of one point; replaying it gives exactly that point."""
@@ -67,7 +77,7 @@ class Curve:
         point: mean layers and accuracy both mix linearly. (For F1 and the like it is very close.)
         """
         self._check_range(layer_speedup)
-        return float(self._score_at(np.asarray(self.depth / layer_speedup)))
+        return float(self._score_at(np.asarray(self.base / layer_speedup)))
 
     def index_at(self, layer_speedup: float) -> int:
         """The first point that is at least this fast in layers."""
@@ -80,7 +90,7 @@ class Curve:
         """The mean score over the layer speed-ups from `low` to `high`.
 
         Exact for the interpolated curve: between two points the score is a + b M / r in the
-        speed-up r, whose integral is a r + b M log r.
+        speed-up r, whose integral is a r + b M log r, with M = `base`.
         """
         if not low < high:
             raise UsageError(f"The range must rise, got {low} to {high}.")
@@ -89,11 +99,11 @@ class Curve:
         ratios = np.unique(self.layer_speedup)
         inside = (ratios > low + ROUNDING) & (ratios < high - ROUNDING)
         edges = np.concatenate([[low], ratios[inside], [high]])
-        layers = self.depth / edges
+        layers = self.base / edges
         scores = self._score_at(layers)
         slope = np.diff(scores) / np.diff(layers)
         level = scores[:-1] - slope * layers[:-1]
-        total = level * np.diff(edges) + slope * self.depth * np.diff(np.log(edges))
+        total = level * np.diff(edges) + slope * self.base * np.diff(np.log(edges))
         return float(total.sum() / (high - low))
 
     def to_json(self, max_points: int | None = None) -> dict[str, Any]:
@@ -104,6 +114,7 @@ class Curve:
             "metric": self.metric,
             "rows": self.rows,
             "depth": self.depth,
+            "base": self.base,
             "thresholds": self.thresholds[kept].tolist(),
             "layers_mean": self.layers_mean[kept].tolist(),
             "layer_speedup": self.layer_speedup[kept].tolist(),
@@ -150,7 +161,8 @@ def curve(
     Args:
         trace: with labels.
         family: a signal (`entropy`, `edr(lambda=1.0)`, `entropy x 2`), `patience`, `layers` or
-            `oracle`.
+            `oracle`; `bandit` is one bandit for each of some values of mu, `bandit(mu=0.1)` just
+            that one.
         metric: accuracy, f1, macro_f1 or matthews.
         count: how many exits in a row must pass the threshold; the same as ` x count` in the text.
         costs: milliseconds of each row leaving at each exit, (rows, exits), such as
@@ -176,11 +188,12 @@ def curve(
         sweep.layers / trace.rows,
         sweep.scores,
         None if sweep.milliseconds is None else sweep.milliseconds / trace.rows,
+        trace.base_depth,
     )
 
 
 def _one_by_one(trace: Trace, family: Family, metric: str, costs: Floats | None) -> Sweep:
-    """Families with a handful of members: replay each, from the slowest."""
+    """Families with a handful of members: replay each, and sort from the slowest."""
     numbers = _members(trace, family)
     answers = [replay(trace, family.policy(number)) for number in numbers]
     labels, rows = trace.known_labels, np.arange(trace.rows)
@@ -188,17 +201,21 @@ def _one_by_one(trace: Trace, family: Family, metric: str, costs: Floats | None)
     spent = None
     if costs is not None:
         spent = np.asarray([costs[rows, answer.exit_index].sum() for answer in answers])
+    layers = np.asarray([int(answer.exit_layers.sum()) for answer in answers])
+    order = np.lexsort((-np.asarray(scores), -layers))  # of equally slow ones the better first
     return Sweep(
-        np.asarray(numbers, dtype=np.float64),
-        np.asarray([int(answer.exit_layers.sum()) for answer in answers]),
-        np.asarray(scores),
-        spent,
+        np.asarray(numbers, dtype=np.float64)[order],
+        layers[order],
+        np.asarray(scores)[order],
+        None if spent is None else spent[order],
     )
 
 
-def _members(trace: Trace, family: Family) -> list[int]:
+def _members(trace: Trace, family: Family) -> Sequence[float]:
     if family.kind == "oracle":
         return [0]
+    if family.kind == "bandit":
+        return family.mus
     if family.kind == "layers":
         return list(reversed(trace.exit_layers))
     # With I internal exits at most I - 1 agreements fit, so patience(I) is the full model.

@@ -16,6 +16,7 @@ from de3bert.exits.signals import DISTANCE_FLOOR, LOWEST_LOGIT, TINY, check_clas
 
 __all__ = [
     "FEW_CLASSES",
+    "certainty",
     "distance_ratio",
     "edr",
     "energy",
@@ -75,6 +76,11 @@ def edr(logits: Row, distances: Row | None, params: Params) -> float:
     """EDR = (w + 1) E DR / (w E + DR)."""
     local = entropy(logits, distances, params)
     return _fused(local, distance_ratio(logits, distances, params), params["lambda"])
+
+
+def certainty(logits: Row, distances: Row | None, params: Params) -> float:
+    """What the router says; it comes along with the parameters."""
+    return params["certainty"]
 
 
 def worst_distance_ratio(logits: Row, params: Params) -> float:

@@ -61,7 +61,7 @@ def place_exits(
     cost: CostModel,
     target: str | Target,
     *,
-    family: str | None = None,
+    family: str | Sequence[str] | None = None,
     lambdas: Sequence[float] = LAMBDA_GRID,
     metric: str = "accuracy",
     keep: Iterable[int] = (),

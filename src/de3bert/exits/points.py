@@ -34,7 +34,8 @@ UNITS = {"drop": ("%", 100.0), "accuracy": ("%", 100.0), "latency": ("ms", 1.0)}
 class Target:
     """What an operating point must give.
 
-    `layers` is a ratio of layers. `latency` (mean milliseconds per text, one text at a time,
+    `layers` is a ratio of layers, those of the model compared with (`Trace.base`, for a whole model
+    its own) to those executed. `latency` (mean milliseconds per text, one text at a time,
     tokenising included) and `speedup` (mean time of the full model over mean time) are times
     predicted by a cost model of one machine.
 

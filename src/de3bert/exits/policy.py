@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.exits.bandit_rule import BanditRule, read_settings
 from de3bert.exits.one_row import FEW_CLASSES
 from de3bert.exits.rules import (
     FixedLayer,
@@ -31,7 +32,7 @@ __all__ = ["Policy", "parse_count"]
 
 EXAMPLES = (
     "`entropy < 0.2`, `edr(lambda=1.0) < 0.4`, `max_probability > 0.9`, `entropy < 0.2 x 2`, "
-    "`patience(6)`, `layer(6)`, `full`, `oracle`"
+    "`certainty > 0.9`, `patience(6)`, `layer(6)`, `bandit`, `full`, `oracle`"
 )
 THRESHOLD = re.compile(
     r"(?P<signal>[^<>]*?)\s*(?P<op><=|>=|<|>)\s*(?P<value>[^\s<>=]+)(?:\s+x\s*(?P<count>\S+))?"
@@ -92,6 +93,19 @@ class Policy:
     @property
     def needs_distances(self) -> bool:
         return self.signal is not None and self.signal.needs_distances
+
+    @property
+    def needs_certainty(self) -> bool:
+        """Whether it asks a router how sure it is."""
+        return self.signal is not None and self.signal.needs_certainty
+
+    @property
+    def sequential(self) -> bool:
+        """Whether what it does with a row depends on the rows before it: a bandit learns.
+
+        Such a policy has no batches. A classifier runs its rows one by one, and so does replay.
+        """
+        return self.rule.sequential
 
     @property
     def needs_labels(self) -> bool:
@@ -176,9 +190,11 @@ def _word(line: str, name: str, value: str | None) -> Rule:
             raise UsageError(f"`{name}` needs a number. Write for example `{COUNTED[name]}`.")
         number = parse_count(value, f"`{name}(N)`")
         return Patience(number) if name == "patience" else FixedLayer(number)
+    if name == "bandit":
+        return BanditRule(**read_settings(value))
     signal = Signal.parse(line) if name in SIGNALS else None
     if signal is not None:
         form = "> 0.9" if signal.rising else "< 0.2"
         raise UsageError(f"`{signal}` needs a threshold. Write for example `{signal} {form}`.")
-    known = [*BARE, *COUNTED, *SIGNALS]
+    known = [*BARE, *COUNTED, "bandit", *SIGNALS]
     raise UsageError(f"{unknown('policy', name, known)}\nExamples: {EXAMPLES}.")

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from de3bert.exits.bandit import CONFIDENCE
+from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.policy import Policy
 from de3bert.exits.rules import Threshold
 from de3bert.exits.signals import probabilities
 from de3bert.exits.trace import Trace
+from de3bert.exits.view import ExitView
 
 __all__ = ["Replay", "exit_indices", "margin", "replay"]
 
@@ -38,6 +41,9 @@ def replay(trace: Trace, policy: Policy) -> Replay:
 
     Rows whose signal lies within rounding error of the threshold may differ, because padding and
     batch shape change the last bits of the logits; see `margin`.
+
+    A bandit takes the rows in the order of the trace and starts knowing nothing; its answers are
+    those given while it explores.
     """
     index = exit_indices(trace, policy)
     rows = np.arange(trace.rows)
@@ -54,6 +60,8 @@ def exit_indices(trace: Trace, policy: Policy) -> NDArray[np.int64]:
     """The number of the exit, from 0, at which each row leaves. (rows,)"""
     if policy.needs_labels:
         return _oracle(trace)
+    if isinstance(policy.rule, BanditRule):
+        return _in_order(trace, policy.rule)
     last = trace.exits - 1
     index = np.full(trace.rows, last, dtype=np.int64)
     alive = np.arange(trace.rows)
@@ -71,7 +79,7 @@ def margin(trace: Trace, policy: Policy) -> NDArray[np.float64]:
     """How near each row came to a different decision. (rows,)
 
     The smallest |signal - threshold| over the internal exits up to and including the one where the
-    row left; infinite for rules without a threshold.
+    row left; infinite for rules without a threshold, and for a bandit, whose rows hang together.
     """
     nearest = np.full(trace.rows, np.inf)
     if not isinstance(policy.rule, Threshold):
@@ -81,6 +89,21 @@ def margin(trace: Trace, policy: Policy) -> NDArray[np.float64]:
         gap = np.abs(policy.rule.signal(trace.view(number)) - policy.rule.threshold)
         nearest = np.where(number <= index, np.minimum(nearest, gap), nearest)
     return nearest
+
+
+def _in_order(trace: Trace, rule: BanditRule) -> NDArray[np.int64]:
+    """Row by row, each with the arm that the rows before it have led to."""
+    bandit, last = rule.fresh(trace.exit_layers), trace.exits - 1
+    index = np.full(trace.rows, last, dtype=np.int64)
+    # All exits at once, because it is faster; a row's decision reads only those up to its own.
+    confidence = CONFIDENCE(ExitView(trace.depth, trace.logits))
+    for row, seen in enumerate(confidence.tolist()):
+        number = bandit.choose()
+        arm = bandit.arms[number]
+        left = next((place for place in range(last) if seen[place] >= arm), last)
+        bandit.learn(number, left, seen[0], seen[left])
+        index[row] = left
+    return index
 
 
 def _oracle(trace: Trace) -> NDArray[np.int64]:

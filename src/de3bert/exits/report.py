@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from de3bert.exits.calibrate import curves_of
+from de3bert.exits.calibrate import curves_of, default_family
 from de3bert.exits.curve import Curve
 from de3bert.exits.family import Family
 from de3bert.exits.timing import CostModel
@@ -58,8 +58,9 @@ class TradeOff:
 
 
 def default_families(trace: Trace) -> list[str]:
-    """What to show when nothing was asked for: EDR where there are distances, and entropy."""
-    return ["entropy"] if trace.distances is None else ["edr(lambda=1.0)", "entropy"]
+    """What to show when nothing was asked for: EDR or certainty where they are, and entropy."""
+    own = default_family(trace)
+    return ["entropy"] if own == "entropy" else [str(Family.parse(own)), "entropy"]
 
 
 def trade_off_of(

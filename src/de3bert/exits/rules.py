@@ -79,6 +79,7 @@ class Rule:
     """The base of all rules: never leaves, needs nothing."""
 
     needs_labels: ClassVar[bool] = False
+    sequential: ClassVar[bool] = False
 
     def check(self, exits: Sequence[int], final: int) -> None:
         """Raises UsageError when the rule cannot run on a model with these exits."""

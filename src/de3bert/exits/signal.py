@@ -1,122 +1,37 @@
-"""A signal by name: `entropy`, `edr(lambda=1.0)`. Parses, prints, and reads an exit.
-
-Add one of your own:
-
-    >>> SIGNALS.add("doubt", SignalKind(lambda view, params: 1 - max_probability(view.logits)))
-"""
+"""A signal by name: `entropy`, `edr(lambda=1.0)`. Parses, prints, and reads an exit."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import one_row, signals
+from de3bert.exits import one_row
+from de3bert.exits.kinds import SIGNALS, Params, SignalKind, Values
 from de3bert.exits.view import ExitView
-from de3bert.registry import Registry, unknown
+from de3bert.registry import unknown
 
 __all__ = ["SIGNALS", "Signal", "SignalKind"]
-
-Values = NDArray[np.float64]
-Params = Mapping[str, float]
 
 TEXT = re.compile(r"(?P<name>[^\s()]+)\s*(?:\((?P<params>[^()]*)\))?")
 NO_DISTANCES = (
     'The signal "{name}" needs distances to class prototypes, but this model or trace has none. '
     "Use a policy on the logits alone, such as `entropy < 0.2`, or train with prototypes."
 )
+NO_CERTAINTY = (
+    'The signal "{name}" needs a router that says how sure it is, but this model or trace has '
+    "none. Use a policy on the logits alone, such as `entropy < 0.2`, or train a method with a "
+    "router."
+)
 NOT_A_NUMBER = (
     "The signal `{signal}` is not a number (NaN) for a row at layer {layer}: it cannot be decided. "
-    "A logit or a distance is NaN: check the weights, the prototypes and the input."
-)
-
-
-@dataclass(frozen=True)
-class SignalKind:
-    """How to compute a signal, and what a policy must know about it.
-
-    Attributes:
-        compute: (view, params) -> values, one per row (all axes but the last of the logits).
-        defaults: the parameters it accepts, each finite and >= 0, with their defaults.
-        needs_distances: reads `view.distances`.
-        rising: higher is safer, as for a probability; otherwise lower is safer.
-        safest: the value that no row can pass on the safe side, if there is one.
-        one_row: the same value for a single row in plain floats: (logits, distances or None,
-            params), lists of K numbers. Optional; makes a step of one row many times as fast.
-        worst: (logits, params) -> the value that this row cannot pass on the unsafe side, whatever
-            its distances. Optional; where it meets the threshold no distance is computed.
-    """
-
-    compute: Callable[[ExitView, Params], Values]
-    defaults: Params = field(default_factory=dict)
-    needs_distances: bool = False
-    rising: bool = False
-    safest: float | None = None
-    one_row: Callable[[list[float], list[float] | None, Params], float] | None = None
-    worst: Callable[[list[float], Params], float] | None = None
-
-
-SIGNALS: Registry[SignalKind] = Registry("signal")
-
-
-def _distance_ratio(view: ExitView, params: Params) -> Values:
-    ratio: Values = signals.distance_ratio(*signals.nearest_two(view.logits, view.distances))
-    return ratio
-
-
-def _edr(view: ExitView, params: Params) -> Values:
-    local = signals.entropy(view.logits)
-    fused: Values = signals.edr(local, _distance_ratio(view, params), params["lambda"])
-    return fused
-
-
-def _logits_only(function: Callable[..., Values], **options: bool) -> Callable[..., Values]:
-    return lambda view, params: function(view.logits, **options)
-
-
-SIGNALS.add(
-    "entropy", SignalKind(_logits_only(signals.entropy), safest=0.0, one_row=one_row.entropy)
-)
-SIGNALS.add(
-    "max_probability",
-    SignalKind(
-        _logits_only(signals.max_probability),
-        rising=True,
-        safest=1.0,
-        one_row=one_row.max_probability,
-    ),
-)
-SIGNALS.add("energy", SignalKind(_logits_only(signals.energy), safest=0.0, one_row=one_row.energy))
-SIGNALS.add(
-    "raw_energy",
-    SignalKind(_logits_only(signals.energy, normalised=False), one_row=one_row.raw_energy),
-)
-SIGNALS.add(
-    "distance_ratio",
-    SignalKind(
-        _distance_ratio,
-        needs_distances=True,
-        safest=0.0,
-        one_row=one_row.distance_ratio,
-        worst=one_row.worst_distance_ratio,
-    ),
-)
-SIGNALS.add(
-    "edr",
-    SignalKind(
-        _edr,
-        defaults={"lambda": 1.0},
-        needs_distances=True,
-        safest=0.0,
-        one_row=one_row.edr,
-        worst=one_row.worst_edr,
-    ),
+    "A logit, a distance or a certainty is NaN: check the weights, the prototypes and the input."
 )
 
 
@@ -169,6 +84,10 @@ class Signal:
         return self.kind.needs_distances
 
     @property
+    def needs_certainty(self) -> bool:
+        return self.kind.needs_certainty
+
+    @property
     def rising(self) -> bool:
         """True when higher is safer: such a signal leaves at `>`, the others at `<`."""
         return self.kind.rising
@@ -181,11 +100,12 @@ class Signal:
         Raises:
             De3Error: a value is NaN. It compares as false and would keep its row without a word.
         """
-        distances = self._distances(view)
+        distances, certainty = self._distances(view), self._certainty(view)
         exact = ExitView(
             view.layer,
             view.logits.astype(np.float64),
             None if distances is None else distances.astype(np.float64),
+            certainty=None if certainty is None else certainty.astype(np.float64),
         )
         values = np.asarray(self.kind.compute(exact, dict(self.params)), dtype=np.float64)
         if np.isnan(values).any():
@@ -197,9 +117,12 @@ class Signal:
         compute = self.kind.one_row
         if compute is None or view.logits.shape[1] > one_row.FEW_CLASSES:
             return float(self(view)[0])
-        distances = self._distances(view)
+        distances, certainty = self._distances(view), self._certainty(view)
         row = None if distances is None else distances[0].tolist()
-        value = compute(view.logits[0].tolist(), row, dict(self.params))
+        params = dict(self.params)
+        if certainty is not None:
+            params["certainty"] = float(certainty[0])
+        value = compute(view.logits[0].tolist(), row, params)
         if math.isnan(value):
             raise De3Error(NOT_A_NUMBER.format(signal=self, layer=view.layer))
         return value
@@ -222,6 +145,14 @@ class Signal:
         if distances is None:
             raise UsageError(NO_DISTANCES.format(name=self.name))
         return distances
+
+    def _certainty(self, view: ExitView) -> NDArray[np.floating[Any]] | None:
+        """What the signal reads of the certainty, (rows,): all, or nothing at all."""
+        if not self.needs_certainty:
+            return None
+        if view.certainty is None:
+            raise UsageError(NO_CERTAINTY.format(name=self.name))
+        return view.certainty
 
 
 def _params(name: str, inside: str) -> list[tuple[str, float]]:

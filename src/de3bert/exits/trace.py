@@ -32,6 +32,10 @@ class Trace:
         exit_layers: the layer of each exit, increasing; the last is the depth of the model.
         label_names: the name of each class.
         info: what made it: model, data, hashes, versions, date. Must fit in JSON.
+        certainty: how sure a router is that the exit is right, (rows, exits - 1) float32 in [0, 1];
+            None when the model has no router.
+        base_depth: layers of the model that speed-ups refer to, where that is not this model's
+            depth: a model cut to 6 layers is compared with its backbone of 12.
     """
 
     logits: NDArray[np.float32]
@@ -41,12 +45,15 @@ class Trace:
     exit_layers: tuple[int, ...]
     label_names: tuple[str, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
+    certainty: NDArray[np.float32] | None = None
+    base_depth: int | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the dataclass is frozen for everyone else
         set_field(self, "logits", np.ascontiguousarray(self.logits, dtype=np.float32))
-        if self.distances is not None:
-            set_field(self, "distances", np.ascontiguousarray(self.distances, dtype=np.float32))
+        for name in ("distances", "certainty"):
+            if (values := getattr(self, name)) is not None:
+                set_field(self, name, np.ascontiguousarray(values, dtype=np.float32))
         if self.labels is not None:
             set_field(self, "labels", _whole(self.labels, "labels").astype(np.int64))
         set_field(self, "tokens", _whole(self.tokens, "tokens").astype(np.int32))
@@ -73,6 +80,11 @@ class Trace:
         """Number of layers of the full model."""
         return self.exit_layers[-1]
 
+    @property
+    def base(self) -> int:
+        """Number of layers that layer speed-ups refer to: `base_depth`, by default the depth."""
+        return self.base_depth or self.depth
+
     @cached_property
     def predictions(self) -> NDArray[np.int64]:
         """The likeliest class at every exit, ties by the lower index. (rows, exits)"""
@@ -95,8 +107,12 @@ class Trace:
 
     def view(self, exit_index: int, rows: NDArray[np.int64] | slice = slice(None)) -> ExitView:
         """What exit number `exit_index` (from 0) shows a policy, for all rows or some of them."""
-        distances = None if self.distances is None else self.distances[rows, exit_index]
-        return ExitView(self.exit_layers[exit_index], self.logits[rows, exit_index], distances)
+        return ExitView(
+            self.exit_layers[exit_index],
+            self.logits[rows, exit_index],
+            None if self.distances is None else self.distances[rows, exit_index],
+            certainty=None if self.certainty is None else self.certainty[rows, exit_index],
+        )
 
     def take(self, index: NDArray[Any] | slice) -> Trace:
         """The trace of some rows: an index array, a mask or a slice."""
@@ -106,6 +122,7 @@ class Trace:
             distances=None if self.distances is None else self.distances[index],
             labels=None if self.labels is None else self.labels[index],
             tokens=self.tokens[index],
+            certainty=None if self.certainty is None else self.certainty[index],
         )
 
     def only(self, exit_layers: Iterable[int]) -> Trace:
@@ -119,7 +136,21 @@ class Trace:
             logits=self.logits[:, numbers],
             distances=None if self.distances is None else self.distances[:, numbers[:-1]],
             exit_layers=tuple(self.exit_layers[number] for number in numbers),
+            certainty=None if self.certainty is None else self.certainty[:, numbers[:-1]],
         )
+
+    def tempered(self, temperatures: Iterable[float]) -> Trace:
+        """The trace with each exit's logits divided by its temperature, (exits,).
+
+        Predicted classes stay; how sure the exits are of them changes. See `fit_temperatures`.
+        """
+        divisors = np.asarray(list(temperatures), dtype=np.float64)
+        if divisors.shape != (self.exits,) or not (np.isfinite(divisors) & (divisors > 0)).all():
+            raise UsageError(
+                f"This trace needs {self.exits} temperatures above 0, one for each exit; "
+                f"got {divisors.tolist()}."
+            )
+        return replace(self, logits=(self.logits / divisors[:, None]).astype(np.float32))
 
     def exit_numbers(self, exit_layers: Iterable[int]) -> list[int]:
         """The numbers, from 0 up, of the exits at these layers; the final one is always in."""
@@ -155,6 +186,11 @@ class Trace:
                 f"distances must be {(rows, exits - 1, classes)} to fit the logits, "
                 f"got {self.distances.shape}"
             )
+        if self.certainty is not None and self.certainty.shape != (rows, exits - 1):
+            raise _bad(
+                f"certainty must be {(rows, exits - 1)} to fit the logits, "
+                f"got {self.certainty.shape}"
+            )
         for name, values in (("labels", self.labels), ("tokens", self.tokens)):
             if values is not None and values.shape != (rows,):
                 raise _bad(f"{name} must be ({rows},) to fit the logits, got {values.shape}")
@@ -167,12 +203,17 @@ class Trace:
         rising = all(low < high for low, high in zip((0, *layers), layers, strict=False))
         if len(layers) != exits or not rising:
             raise _bad(f"exit_layers must be {exits} increasing layers from 1 up, got {layers}")
+        base = self.base_depth
+        if base is not None and (not isinstance(base, int) or base < 1):
+            raise _bad(f"base_depth must be a whole number from 1 up, got {base!r}")
 
     def _check_values(self) -> None:
         for name, values in (("logits", self.logits), ("distances", self.distances)):
             if values is not None and not np.isfinite(values).all():
                 row = int(np.argwhere(~np.isfinite(values))[0][0])
                 raise _bad(f"{name} of row {row} are not finite (NaN or infinite)")
+        if self.certainty is not None and not ((self.certainty >= 0) & (self.certainty <= 1)).all():
+            raise _bad("certainty must lie in 0 to 1, and must not be NaN")
         if self.labels is not None and not _within(self.labels, self.classes - 1):
             found = f"{self.labels.min()} to {self.labels.max()}"
             raise _bad(f"labels must lie in 0 to {self.classes - 1}, got {found}")

@@ -19,9 +19,9 @@ from de3bert.files import replace_file
 __all__ = ["FORMAT", "VERSION", "read_trace", "write_trace"]
 
 FORMAT = "de3bert-trace"
-VERSION = 1
+VERSION = 2  # the newest that can be read; 2 has the certainty of a router, 1 had none
 AGAIN = "Copy it again, or make it again with `de3 trace`."
-NAMES = ("logits", "distances", "labels", "tokens")
+NAMES = ("logits", "distances", "certainty", "labels", "tokens")
 
 Tensors: TypeAlias = dict[str, NDArray[Any]]
 
@@ -35,7 +35,8 @@ def write_trace(trace: Trace, path: Path) -> None:
     about = _describe(trace)
     header = {
         "format": FORMAT,
-        "version": str(VERSION),
+        # Whoever reads only version 1 can still read a trace without anything new in it.
+        "version": "1" if trace.certainty is None else "2",
         "about": about,
         "sha256": _digest(tensors, about),
     }
@@ -74,11 +75,13 @@ def _read(path: Path) -> tuple[Tensors, dict[str, str]]:
 
 
 def _describe(trace: Trace) -> str:
-    about = {
+    about: dict[str, Any] = {
         "exit_layers": trace.exit_layers,
         "label_names": trace.label_names,
         "info": dict(trace.info),
     }
+    if trace.base_depth is not None:
+        about["base_depth"] = trace.base_depth
     try:
         return json.dumps(about, sort_keys=True)
     except (TypeError, ValueError) as error:
@@ -104,4 +107,6 @@ def _assemble(tensors: Tensors, about: dict[str, Any]) -> Trace:
         exit_layers=tuple(about["exit_layers"]),
         label_names=tuple(about["label_names"]),
         info=about["info"],
+        certainty=tensors.get("certainty"),
+        base_depth=about.get("base_depth"),
     )

@@ -25,15 +25,17 @@ class ExitView:
         distances: cosine distance to each class prototype, (rows, classes), or None.
         fetch: computes the distances, in place of `distances`. They cost time, and where the
             logits decide alone nobody calls it.
+        certainty: how sure a router is that this exit is right, in [0, 1], (rows,), or None.
     """
 
     layer: int
     logits: NDArray[np.floating[Any]]
     distances: NDArray[np.floating[Any]] | None = None
     fetch: Callable[[], NDArray[np.floating[Any]]] | None = None
+    certainty: NDArray[np.floating[Any]] | None = None
 
     def fetched(self) -> ExitView:
         """The same view with its distances there; itself when there is nothing to fetch."""
         if self.fetch is None:
             return self
-        return ExitView(self.layer, self.logits, self.fetch())
+        return ExitView(self.layer, self.logits, self.fetch(), certainty=self.certainty)

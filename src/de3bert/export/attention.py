@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import bidirectional_mask_function, eager_mask
 
 __all__ = ["FUSED", "PLAIN", "attention_as"]
@@ -25,9 +25,9 @@ OPERATOR = "com.microsoft::MultiHeadAttention"
 
 
 @contextmanager
-def attention_as(backbone: PreTrainedModel, kind: str) -> Iterator[None]:
-    """Runs the block with the backbone's attention replaced: `FUSED` or `PLAIN`."""
-    owners: list[Any] = [part for part in backbone.modules() if hasattr(part, "config")]
+def attention_as(encoder: nn.Module, kind: str) -> Iterator[None]:
+    """Runs the block with the attention of all backbones in it replaced: `FUSED` or `PLAIN`."""
+    owners: list[Any] = [part for part in encoder.modules() if hasattr(part, "config")]
     configs = list({id(owner.config): owner.config for owner in owners}.values())
     before = [config._attn_implementation for config in configs]
     try:

@@ -20,7 +20,7 @@ from de3bert.export.write import GraphWriter, write_tokenizer
 from de3bert.files import replace_folder, write_json
 from de3bert.machine import versions
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.load import load
+from de3bert.runtime.load import load, read_config
 from de3bert.runtime.manifest import Manifest, is_bundle
 from de3bert.runtime.torch_backend import TorchBackend
 
@@ -62,8 +62,11 @@ def export_model(
         table: calibration rows; None looks for those that the points were calibrated on.
     """
     _check_places(Path(source), Path(out))
+    if Path(source).is_dir() and read_config(source).get("token_exits") == "words":
+        raise UsageError(f"{source} tags words; such models run with torch and have no bundle.")
     model = load(source, device="cpu")
     layers = _chosen_exits(exits, model.backend.exit_layers)
+    _check_heads(model, layers)
     changed = int8 or layers != model.backend.exit_layers
     if changed and model.points and table is None:
         table = calibration_rows(model)
@@ -111,6 +114,17 @@ def _chosen_exits(wanted: Sequence[int] | None, have: tuple[int, ...]) -> tuple[
     return tuple(sorted({*wanted, have[-1]}))
 
 
+def _check_heads(model: Classifier, layers: tuple[int, ...]) -> None:
+    assert isinstance(model.backend, TorchBackend)  # a model folder was loaded
+    trained = model.backend.model
+    fixed = trained.heads.keeps_memory or trained.config.cascade
+    if fixed and layers != model.backend.exit_layers:
+        raise UsageError(
+            f"Exits of the method {model.config.method} build on the exits before them, so none "
+            "can be left out. Export it with all its exits."
+        )
+
+
 def _write(model: Classifier, folder: Path, layers: tuple[int, ...]) -> tuple[Manifest, Agreement]:
     """An fp32 bundle: with fused attention where that proves right, else with the plain one."""
     failures = []
@@ -145,7 +159,7 @@ def _write_with(
     backend = model.backend
     assert isinstance(backend, TorchBackend)  # a model folder was loaded
     trained = backend.model.float().eval().requires_grad_(False)
-    with attention_as(trained.encoder.backbone, attention):
+    with attention_as(trained.encoder, attention):
         writer = GraphWriter(trained, backend.encoder)
         graphs = writer.write(folder, layers)
     config = json.loads(trained.config.to_json_string(use_diff=False))

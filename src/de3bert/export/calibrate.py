@@ -10,6 +10,7 @@ from de3bert.data.read import read_table
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy, calibrate
+from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.calibrate import measure
 from de3bert.exits.rules import FixedLayer, Full, Patience
 from de3bert.runtime.classifier import Classifier
@@ -104,6 +105,8 @@ def _family(policy: Policy) -> str | None:
         return "patience"
     if isinstance(policy.rule, FixedLayer):
         return "layers"
+    if isinstance(policy.rule, BanditRule):
+        return f"bandit({policy.rule.without_mu})"
     if isinstance(policy.rule, Full) or policy.signal is None:
         return None
     name = "edr" if policy.signal.name == "edr" else str(policy.signal)

@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from de3bert.errors import UsageError
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.encoder import Prepared
+from de3bert.model.heads import Reading
 from de3bert.model.pooling import Mean
 from de3bert.model.prototypes import TINY
 
@@ -39,27 +40,51 @@ class Stretch(nn.Module):
         self.first, self.last = first, last
         self.final = last == model.encoder.depth
         self.has_distances = model.prototypes is not None and not self.final
+        self.has_certainty = model.router is not None and not self.final
+        self.gives_memory = model.heads.keeps_memory and not self.final
+        self.takes_memory = model.heads.keeps_memory and first > 1
 
-    def run(self, prepared: Prepared, hidden: Tensor, pool: Tensor) -> tuple[Tensor, ...]:
-        """States (unless this is the end), logits, and the vector that distances are taken of."""
+    def run(
+        self, prepared: Prepared, hidden: Tensor, pool: Tensor, memory: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """What `outputs` names."""
         model = self.model
         for number in range(self.first, self.last + 1):
             hidden = model.encoder.layer(prepared, number, hidden)
-        read = model.encoder.readable(hidden)
+        read = model.encoder.readable(hidden, self.last)
         if isinstance(model.pooling, Mean):
             pooled = torch.bmm(pool.unsqueeze(1), read).squeeze(1)
         else:
             pooled = model.pooling(read, pool, model.exit_index(self.last))
-        logits = model.classify(pooled, self.last)
+        mask = (pool > 0).long() if model.heads.reads_tokens else pool
+        logits = model.classify(Reading(pooled, memory, read, mask), self.last)
         if self.final:
             return (logits,)
-        return (hidden, logits, pooled) if self.has_distances else (hidden, logits)
+        given = [hidden, logits]
+        if self.has_distances:
+            given.append(pooled)
+        if self.has_certainty:
+            given.append(model.certainty(pooled, self.last))
+        if self.gives_memory:
+            own = pooled.unsqueeze(1)
+            given.append(own if memory is None else torch.cat([memory, own], 1))
+        return tuple(given)
 
     @property
     def outputs(self) -> list[str]:
+        """States (unless this is the end), logits, the vector that distances are taken of, the
+        router's certainty, and the vectors of the exits so far; each where there is such a thing.
+        """
         if self.final:
             return ["logits"]
-        return ["hidden_out", "logits", "pooled"][: 3 if self.has_distances else 2]
+        there = {
+            "hidden_out": True,
+            "logits": True,
+            "pooled": self.has_distances,
+            "certainty": self.has_certainty,
+            "memory_out": self.gives_memory,
+        }
+        return [name for name, present in there.items() if present]
 
 
 class Start(Stretch):
@@ -79,7 +104,9 @@ class Start(Stretch):
 class Segment(Stretch):
     """A later stretch: states and context in, states and exit out."""
 
-    def forward(self, hidden: Tensor, context: list[Tensor]) -> tuple[Tensor, ...]:
+    def forward(
+        self, hidden: Tensor, context: list[Tensor], memory: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
         # The backbone is asked for its layer calls on a text of nothing; only their form is used,
         # the tensors in them are replaced by the real ones, so the embedding of it is dead code.
         blank = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
@@ -87,11 +114,8 @@ class Segment(Stretch):
         *given, pool = context
         own = call_tensors(prepared)
         place = {id(tensor): new for tensor, new in zip(own, given, strict=True)}
-        for call in prepared.calls:
-            call.arguments, call.keywords = pytree.tree_map(
-                lambda leaf: place.get(id(leaf), leaf), (call.arguments, call.keywords)
-            )
-        return self.run(prepared, hidden, pool)
+        prepared.context = pytree.tree_map(lambda leaf: place.get(id(leaf), leaf), prepared.context)
+        return self.run(prepared, hidden, pool, memory)
 
 
 class Distances(nn.Module):
@@ -128,8 +152,11 @@ def pool_weights(model: Model, mask: Tensor) -> Tensor:
 
 
 def call_tensors(prepared: Prepared) -> list[Tensor]:
-    """The distinct tensors that the layers are called with, in order of first use."""
-    leaves = pytree.tree_leaves([(call.arguments, call.keywords) for call in prepared.calls])
+    """The distinct tensors that the layers are called with, in order of first use.
+
+    Those of a cascade are called with the text itself: its second model reads it from scratch.
+    """
+    leaves = pytree.tree_leaves(prepared.context)
     seen: dict[int, Tensor] = {}
     for leaf in leaves:
         if isinstance(leaf, Tensor):

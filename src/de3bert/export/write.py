@@ -53,6 +53,8 @@ class GraphWriter:
         """All graphs of a bundle with exits at `layers`."""
         for left_over in folder.glob("*.onnx"):
             left_over.unlink()
+        if self.model.encoder.token_exits is not None:
+            self.model.encoder.token_exits.arrays().save(folder)
         return tuple(self._stretch(folder, *ends) for ends in stretches(layers))
 
     def start(self, last: int, module: Start | None = None) -> ir.Model:
@@ -74,8 +76,12 @@ class GraphWriter:
         module = Segment(self.model, first, last)
         shapes = [{0: ROWS, 1: TOKENS}, [_dynamic(axes) for axes in self.axes]]
         hidden = self.prepared.embedded
-        names = ["hidden", *self.names]
-        return make_graph(module, [hidden, self.context], shapes, names, module.outputs)
+        names, given = ["hidden", *self.names], [hidden, self.context]
+        if module.takes_memory:
+            before = sum(layer < first for layer in self.model.config.exit_layers)
+            given.append(torch.zeros(len(hidden), before, hidden.shape[-1]))
+            names, shapes = [*names, "memory"], [*shapes, {0: ROWS}]
+        return make_graph(module, given, shapes, names, module.outputs)
 
     def _distances(self, layer: int) -> ir.Model:
         pooled: Tensor = torch.zeros(2, self.model.config.hidden_size)

@@ -60,7 +60,7 @@ def draw_report(
         if time:
             axes.set_xlabel("predicted milliseconds per text, one at a time")
         else:
-            axes.set_xlabel(f"layer speed-up ({first.depth} layers / mean layers executed)")
+            axes.set_xlabel(f"layer speed-up ({first.base} layers / mean layers executed)")
         axes.set_ylabel(f"{report.metric} (n = {first.rows})")
         axes.set_title(title)
         axes.legend(loc="best")

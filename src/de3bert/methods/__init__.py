@@ -1,6 +1,14 @@
-"""Methods as declarations: a method names its parts; model, objective and exits supply them."""
+"""Methods as declarations: a method names its parts; model, objective and exits supply them.
 
-from de3bert.methods import de3, full, joint_entropy
-from de3bert.methods.method import METHODS, Method, Term
+Importing this registers all of them.
+"""
 
-__all__ = ["METHODS", "Method", "Term", "de3", "full", "joint_entropy"]
+from importlib import import_module
+from pkgutil import iter_modules
+
+from de3bert.methods.method import METHODS, Method, Phase, Term
+
+__all__ = ["METHODS", "Method", "Phase", "Term"]
+
+for _module in iter_modules(__path__):  # every file in this folder declares a method or a few
+    import_module(f"{__name__}.{_module.name}")

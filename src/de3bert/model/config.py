@@ -24,6 +24,14 @@ class EarlyExitConfig(PreTrainedConfig):
         method_options: its resolved options (alpha, dar, gamma, lambda ...).
         pooling: `cls`, `mean`, `shared_pooler` or `own_pooler`.
         prototypes: `linear` (the paper's), `identity` ("w/o PN") or `none`.
+        heads: how logits come from the states: `linear`, `fused`, `attention`, `mixed`.
+        router: a part that says by itself when to leave: `lte`, `policy` or `none`.
+        base_depth: layers of the backbone that speed-ups refer to; more than the model's own when
+            it was cut, less when it is a cascade.
+        cascade: layers of a small complete model that stands before the backbone; 0: none.
+        token_exits: how single tokens stop: `hash` (a table of layers), `words` (the model tags
+            words, which leave by what their exits say), or `none`.
+        temperatures: what the logits of each exit are divided by, if anything.
         prototype_means: `moving` (the paper's), or `all rows` when refreshed after training.
         exit_layers: layers with an exit, counted from 1; the last one is the full depth.
         max_length: longest input in tokens; longer texts are cut.
@@ -34,7 +42,7 @@ class EarlyExitConfig(PreTrainedConfig):
 
     model_type = "de3bert"
     sub_configs = {"backbone_config": AutoConfig}  # noqa: RUF012
-    keys_to_ignore_at_inference = ["projected"]  # noqa: RUF012
+    keys_to_ignore_at_inference = ["projected", "certainty"]  # noqa: RUF012
 
     backbone_config: dict[str, Any] | PreTrainedConfig | None = None
     layout: dict[str, Any] | None = None
@@ -42,6 +50,12 @@ class EarlyExitConfig(PreTrainedConfig):
     method_options: dict[str, Any] | None = None
     pooling: str = "mean"
     prototypes: PrototypeKind = "linear"
+    heads: str = "linear"
+    router: str = "none"
+    base_depth: int | None = None
+    cascade: int = 0
+    token_exits: str = "none"
+    temperatures: list[float] | None = None
     prototype_means: Literal["moving", "all rows"] = "moving"
     exit_layers: list[int] | None = None
     max_length: int = 128
@@ -58,6 +72,7 @@ class EarlyExitConfig(PreTrainedConfig):
         self.method_options = dict(self.method_options or {})
         self.operating_points = dict(self.operating_points or {})
         self.exit_layers = _checked_layers(self.exit_layers, self.depth)
+        self.base_depth = self.base_depth or self.depth
 
     @property
     def encoder_config(self) -> PreTrainedConfig:
@@ -66,9 +81,14 @@ class EarlyExitConfig(PreTrainedConfig):
         return self.backbone_config
 
     @property
+    def task(self) -> Literal["text", "words"]:
+        """Whether rows are texts or the words of sentences."""
+        return "words" if self.token_exits == "words" else "text"
+
+    @property
     def depth(self) -> int:
-        """The number of layers of the backbone, M."""
-        return int(self.encoder_config.num_hidden_layers)
+        """The number of layers: M of the backbone, after those of a small model in a cascade."""
+        return int(self.encoder_config.num_hidden_layers) + self.cascade
 
     @property
     def hidden_size(self) -> int:

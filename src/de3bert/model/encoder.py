@@ -10,8 +10,9 @@ with the rows that stay, so no code here has to know the shape of a mask.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
@@ -20,6 +21,7 @@ from transformers import PreTrainedModel
 
 from de3bert.errors import De3Error
 from de3bert.model.layout import ONE_WAY, Layout, refuse
+from de3bert.model.token_exits import TokenTable
 
 __all__ = ["Encoder", "Prepared", "check_same_as_backbone"]
 
@@ -40,6 +42,20 @@ class Prepared:
     embedded: Tensor  # (rows, tokens, hidden)
     mask: Tensor  # (rows, tokens), 1 where there is a token
     calls: list[Call]
+    # (rows, tokens), the last layer that changes each token, where tokens stop one by one
+    token_layers: Tensor | None = None
+    inputs: dict[str, Any] = field(default_factory=dict)  # what `prepare` was given
+
+    @property
+    def context(self) -> Any:
+        """All that the layers need besides the states: tensors in tuples, lists and dicts."""
+        return [(call.arguments, call.keywords) for call in self.calls], self.token_layers
+
+    @context.setter
+    def context(self, tree: Any) -> None:
+        calls, self.token_layers = tree
+        for call, (arguments, keywords) in zip(self.calls, calls, strict=True):
+            call.arguments, call.keywords = arguments, keywords
 
 
 _RECORDED: ContextVar[list[tuple[Tensor, Call]]] = ContextVar("recorded_layer_calls")
@@ -86,6 +102,10 @@ class Encoder(nn.Module):
         self.layout = layout
         self.depth = int(backbone.config.num_hidden_layers)
         self.accepted = set(inspect.signature(backbone.forward).parameters)
+        # For the time of a training phase something else may run in the place of a layer.
+        self.stand_in: Callable[[Prepared, int, Tensor], Tensor] | None = None
+        # Where tokens stop one by one: which layer is the last for each.
+        self.token_exits: TokenTable | None = None
 
     def prepare(self, input_ids: Tensor, attention_mask: Tensor | None, **inputs: Any) -> Prepared:
         """Embeds a batch and collects the arguments of every layer call."""
@@ -102,10 +122,24 @@ class Encoder(nn.Module):
                 f"{type(self.backbone).__name__} made {len(recorded)} layer calls where its config "
                 f"promises {self.depth}; this encoder cannot be cut at a layer."
             )
-        return Prepared(recorded[0][0], mask, [call for _, call in recorded])
+        last = None if self.token_exits is None else self.token_exits(input_ids)
+        calls = [call for _, call in recorded]
+        asked = {"input_ids": input_ids, "attention_mask": mask, **inputs}
+        return Prepared(recorded[0][0], mask, calls, last, asked)
 
     def layer(self, prepared: Prepared, number: int, hidden: Tensor) -> Tensor:
         """The states after layer `number` (1..depth), (rows, tokens, hidden)."""
+        if self.stand_in is not None and self.training:
+            output = self.stand_in(prepared, number, hidden)
+        else:
+            output = self.own_layer(prepared, number, hidden)
+        if prepared.token_layers is None:
+            return output
+        # A token that has stopped keeps its state, and the others go on reading it.
+        return torch.where((prepared.token_layers >= number).unsqueeze(-1), output, hidden)
+
+    def own_layer(self, prepared: Prepared, number: int, hidden: Tensor) -> Tensor:
+        """The same by the model's own layer, whatever stands in for it."""
         call = prepared.calls[number - 1]
         output = self.layers[call.index](hidden, *call.arguments, **call.keywords)
         output = output[0] if isinstance(output, tuple) else output
@@ -114,8 +148,18 @@ class Encoder(nn.Module):
             output = convolution(prepared.embedded, output, prepared.mask)
         return output
 
-    def readable(self, hidden: Tensor) -> Tensor:
-        """The states as an exit should read them: through the final norm where there is one."""
+    def set_embeddings(self, embeddings: nn.Module) -> None:
+        """Takes over other word embeddings, such as those of a vocabulary that has grown."""
+        self.backbone.set_input_embeddings(embeddings)
+        if self.token_exits is not None:
+            self.token_exits.resize(cast(nn.Embedding, embeddings).num_embeddings)
+
+    def readable(self, hidden: Tensor, number: int | None = None) -> Tensor:
+        """The states as an exit should read them: through the final norm where there is one.
+
+        Args:
+            number: the layer they come from; only a cascade, which has several norms, asks.
+        """
         if self.layout.final_norm is None:
             return hidden
         return self.backbone.get_submodule(self.layout.final_norm)(hidden)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,19 +14,30 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers import initialization as init
 
 from de3bert.errors import UsageError
-from de3bert.methods import METHODS, Method
-from de3bert.methods.method import OptionValue
+from de3bert.methods import METHODS
 from de3bert.model.backbone import load_backbone
+from de3bert.model.building import (
+    checked_options,
+    checked_prototypes,
+    chosen_pooling,
+    dropout_of,
+    fitting_length,
+    label_names,
+)
+from de3bert.model.cascade import Cascade, cascade_exits, checked_cascade, make_encoder
 from de3bert.model.chunks import length_chunks
-from de3bert.model.config import EarlyExitConfig, PrototypeKind
-from de3bert.model.encoder import Encoder, check_same_as_backbone
+from de3bert.model.config import EarlyExitConfig
+from de3bert.model.depth import DEPTHS, keep_layers
+from de3bert.model.encoder import Encoder
+from de3bert.model.heads import HEADS, Reading
 from de3bert.model.layout import Layout, find_layout
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.pooling import POOLINGS, OwnPooler
 from de3bert.model.prototypes import PrototypeBank
+from de3bert.model.routers import ROUTERS, Router
+from de3bert.model.token_exits import TokenTable
+from de3bert.model.words import as_words, check_pooling, word_numbers, word_states
 from de3bert.objective import ExitBatch, Objective
-from de3bert.objective.distance import DAR_FORMS
-from de3bert.registry import unknown
 
 __all__ = ["EarlyExitForSequenceClassification"]
 
@@ -59,13 +71,18 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         if encoder is None:
             backbone = AutoModel.from_config(config.backbone_config)
             layout = Layout(**config.layout) if config.layout else find_layout(backbone)
-            encoder = Encoder(backbone, layout)
+            encoder = make_encoder(backbone, layout, config.cascade)
         self.encoder = encoder
         layers, options = config.exit_layers or [], config.method_options or {}
+        if config.token_exits == "hash":
+            encoder.token_exits = TokenTable(config.vocab_size, encoder.depth, options)
         exits, hidden, classes = len(layers), config.hidden_size, len(config.label_names)
         self.pooling = POOLINGS[config.pooling](hidden, exits)
-        self.dropout = nn.Dropout(_dropout(config.backbone_config))
-        self.classifiers = nn.ModuleList(nn.Linear(hidden, classes) for _ in range(exits))
+        dropout = dropout_of(config.backbone_config)
+        self.heads = HEADS[config.heads](hidden, classes, exits, dropout, options)
+        self.router: Router | None = None
+        if config.router != "none":
+            self.router = ROUTERS[config.router](hidden, exits - 1, options)
         self.projectors: nn.ModuleList | None = None
         self.prototypes: PrototypeBank | None = None
         if config.prototypes == "linear":
@@ -73,7 +90,9 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         if config.prototypes != "none":
             gamma = float(options.get("gamma", 0.5))
             self.prototypes = PrototypeBank(exits - 1, classes, hidden, gamma)
-        self.objective = Objective(METHODS[config.method].terms, options, layers)
+        phases = METHODS[config.method].phases
+        every = [term for phase in phases for term in phase.terms]
+        self.objective = Objective(phases[-1].terms, options, layers, every)
         self.post_init()
 
     @classmethod
@@ -104,30 +123,44 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             The model in evaluation mode, as `from_pretrained` gives it.
         """
         # All names are checked before the backbone is fetched or taken apart.
-        names = _label_names(labels, num_labels)
+        names = label_names(labels, num_labels)
         declared = METHODS[method]
-        resolved = _checked_options(declared, options)
-        kind = _checked_prototypes(prototypes or declared.prototypes)
+        resolved = checked_options(declared, options)
+        kind = checked_prototypes(prototypes or declared.prototypes)
         if pooling is not None:
             POOLINGS[pooling]
+        check_pooling(declared, pooling)
         loaded = load_backbone(backbone)
-        encoder = check_same_as_backbone(loaded.module, find_layout(loaded.module))
-        if not declared.internal_exits:
+        layout = find_layout(loaded.module)
+        base_depth = int(loaded.module.config.num_hidden_layers)
+        keep_layers(loaded.module, layout, DEPTHS[declared.depth](base_depth, resolved))
+        cascade = checked_cascade(base_depth, resolved) if declared.depth == "cascade" else 0
+        encoder = make_encoder(loaded.module, layout, cascade, check=True)
+        if cascade:
+            exit_layers = cascade_exits(cascade, encoder.depth, exit_layers)
+        elif not declared.internal_exits:
             exit_layers = [encoder.depth]
+        elif exit_layers is None and declared.exits_at:
+            exit_layers = [math.ceil(share * encoder.depth) for share in declared.exits_at]
         config = EarlyExitConfig(
             # A copy: the new config resets the attention implementation of the one it is given.
             backbone_config=copy.deepcopy(loaded.module.config),
             layout=encoder.layout.to_json(),
             method=method,
             method_options=resolved,
-            pooling=pooling or declared.pooling or loaded.default_pooling,
+            pooling=pooling or chosen_pooling(declared, loaded),
             prototypes=kind,
+            heads=declared.heads,
+            router=declared.router,
+            base_depth=base_depth,
+            cascade=cascade,
+            token_exits=declared.token_exits,
             exit_layers=exit_layers,
-            max_length=_fitting_length(max_length, loaded.module.config),
+            max_length=fitting_length(max_length, loaded.module.config),
             id2label=dict(enumerate(names)),
             label2id={name: index for index, name in enumerate(names)},
         )
-        if declared.internal_exits and kind != "none" and len(config.exit_layers or ()) < 2:
+        if declared.internal_exits and len(config.exit_layers or ()) < 2:
             raise UsageError(
                 f"Method {method} needs an exit before the last layer, "
                 f'got exit_layers={exit_layers}. Name one, or use the method "full".'
@@ -145,6 +178,15 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         if isinstance(module, PrototypeBank):
             for buffer in module.buffers():
                 init.zeros_(buffer)
+        elif callable(reset := getattr(module, "reset", None)):
+            reset()  # parts with parameters or buffers of their own kind
+
+    def train(self, mode: bool = True) -> EarlyExitForSequenceClassification:
+        """As usual, but an encoder that does not learn has no dropout: it is a fixed reader."""
+        super().train(mode)
+        if mode and not any(parameter.requires_grad for parameter in self.encoder.parameters()):
+            self.encoder.eval()
+        return self
 
     def forward(
         self,
@@ -153,9 +195,20 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
         labels: Tensor | None = None,
+        extras: dict[str, Tensor] | None = None,
+        word_ids: Tensor | None = None,
+        halts: Tensor | None = None,
         return_dict: bool | None = None,
     ) -> EarlyExitOutput | tuple[Tensor, ...]:
-        """Runs all layers and every exit."""
+        """Runs all layers and every exit.
+
+        Args:
+            extras: what some losses read besides the labels, one entry per row (a teacher's
+                logits, for instance); the trainer supplies it.
+            word_ids: of a model of words, the word of each token; its outputs have a row for every
+                word, and its labels are (rows, words). See `de3bert.model.words`.
+            halts: of a model of words, the layer at which each word halts, (rows, words).
+        """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         inputs = {
             "input_ids": input_ids,
@@ -163,56 +216,129 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             "token_type_ids": token_type_ids,
             "position_ids": position_ids,
         }
-        chunks = length_chunks(mask) if position_ids is None else None
-        if chunks is None:
-            exit_logits, projected = self._all_exits(inputs)
-        else:
-            exit_logits, projected = self._all_exits_in_chunks(inputs, chunks)
-        distances = loss = None
-        if self.prototypes is not None and projected is not None:
+        extras = dict(extras or {})
+        if self.config.task == "words":
+            words = as_words(word_ids, labels, halts, self.config.exit_layers)
+            labels, extras = words.labels, extras | words.extras
+            inputs |= {"word_ids": word_ids, "token_layers": words.token_layers}
+        whole = position_ids is not None or self.objective.reads_tokens
+        chunks = None if whole else length_chunks(mask)
+        exits = self._all_exits(inputs) if chunks is None else self._in_chunks(inputs, chunks)
+        projected = certainty = distances = loss = None
+        internal = exits.states[:, :-1]
+        if self.router is not None:
+            certainty = _each_exit(self.router, internal)
+        if self.prototypes is not None and internal.shape[1]:
+            projected = internal if self.projectors is None else _each_exit(self._pn, internal)
             if self.training and labels is not None:
                 self.prototypes.update(projected, labels)
             distances = self.prototypes(projected)
         if labels is not None:
-            batch = ExitBatch(exit_logits, labels, distances, self.objective.options)
+            batch = ExitBatch(
+                exits.logits,
+                labels,
+                distances,
+                self.objective.options,
+                certainty=certainty,
+                states=exits.states,
+                heads=self.heads,
+                clock=self.objective.clock,
+                extras={**extras, "first_tokens": exits.first_tokens},
+                training=self.training,
+                tokens=exits.tokens if self.objective.reads_tokens else None,
+            )
             loss = self.objective(batch)
         # Made in one go: as a tuple, an output keeps the order in which its fields were set.
-        output = EarlyExitOutput(loss, exit_logits[:, -1], exit_logits, distances, projected)
+        output = EarlyExitOutput(
+            loss, exits.logits[:, -1], exits.logits, distances, projected, certainty
+        )
         return output if return_dict is not False else output.to_tuple()
 
-    def _all_exits(self, inputs: dict[str, Tensor | None]) -> tuple[Tensor, Tensor | None]:
-        """Logits (rows, exits, classes) and projected vectors (rows, exits - 1, hidden)."""
+    def _all_exits(self, inputs: dict[str, Tensor | None]) -> Exits:
+        """One pass through all layers, reading at every exit."""
         prepared = self.encoder.prepare(**inputs)  # type: ignore[arg-type]
-        hidden, logits, projected = prepared.embedded, [], []
+        word_ids = inputs.get("word_ids")
+        if inputs.get("token_layers") is not None:
+            prepared.token_layers = inputs["token_layers"]
+        hidden, logits, first = prepared.embedded, [], []
+        states: list[Tensor] = []
         for number in range(1, self.encoder.depth + 1):
-            hidden = self.encoder.layer(prepared, number, hidden)
+            hidden = self._thawed(self.encoder.layer(prepared, number, hidden), number)
+            seen, mask = hidden, prepared.mask
+            if word_ids is not None:
+                seen, mask = word_states(hidden, word_ids)
+            first.append(seen[:, 0])
             if number in self.config.exit_layers:
-                pooled = self.pooled(hidden, prepared.mask, number)
-                logits.append(self.classify(pooled, number))
-                if self.prototypes is not None and number < self.encoder.depth:
-                    projected.append(self.project(pooled, number))
-        return torch.stack(logits, 1), torch.stack(projected, 1) if projected else None
+                memory = torch.stack(states, 1) if states and self.heads.keeps_memory else None
+                pooled, score = self.read(seen, mask, number, memory)
+                states.append(pooled)
+                logits.append(score)
+        tokens = self.encoder.readable(hidden)
+        return Exits(torch.stack(logits, 1), torch.stack(states, 1), torch.stack(first, 1), tokens)
 
-    def _all_exits_in_chunks(
+    def _in_chunks(
         self, inputs: dict[str, Tensor | None], chunks: list[tuple[Tensor, int]]
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> Exits:
         """The same as `_all_exits`, chunk by chunk, back in the order of the batch."""
         parts = []
+        ids = inputs.get("word_ids")
+        numbers = [rows if ids is None else word_numbers(ids, rows) for rows, _ in chunks]
         for rows, longest in chunks:
             cut = {k: None if v is None else v[rows, :longest] for k, v in inputs.items()}
             parts.append(self._all_exits(cut))
-        back = torch.argsort(torch.cat([rows for rows, _ in chunks]))
-        logits = torch.cat([part[0] for part in parts])[back]
-        projected = [part[1] for part in parts if part[1] is not None]
-        return logits, torch.cat(projected)[back] if projected else None
+        back = torch.argsort(torch.cat(numbers))
+        return Exits(
+            torch.cat([part.logits for part in parts])[back],
+            torch.cat([part.states for part in parts])[back],
+            torch.cat([part.first_tokens for part in parts])[back],
+            tokens=None,
+        )
 
-    def pooled(self, hidden: Tensor, mask: Tensor, layer: int) -> Tensor:
-        """The vector that the exit at `layer` reads, (rows, hidden)."""
-        return self.pooling(self.encoder.readable(hidden), mask, self.exit_index(layer))
+    def _thawed(self, hidden: Tensor, layer: int) -> Tensor:
+        """The states after a layer; the lowest `thaw` layers learn with a chance that grows.
 
-    def classify(self, pooled: Tensor, layer: int) -> Tensor:
-        """Logits of the exit at `layer`, (rows, classes)."""
-        return self.classifiers[self.exit_index(layer)](self.dropout(pooled))
+        GPFEE cuts the gradient below layer F with probability 1 - step / total. Drawn per step
+        and not per chunk, so that a batch in chunks is one batch.
+        """
+        if not self.training or layer > float(self.objective.options.get("thaw", 0.0)):
+            return hidden
+        clock = self.objective.clock
+        draw = float(torch.rand((), generator=clock.generator(salt=1000 + layer)))
+        return hidden.detach() if draw > clock.progress else hidden
+
+    def read(
+        self, hidden: Tensor, mask: Tensor, layer: int, memory: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """What the exit at `layer` makes of the states: its vector and its logits.
+
+        Args:
+            hidden: (rows, tokens, hidden).
+            memory: the vectors of the exits before, (rows, exits before, hidden); only for heads
+                that keep them.
+
+        Returns:
+            (rows, hidden) and (rows, classes).
+        """
+        readable = self.encoder.readable(hidden, layer)
+        pooled = self.pooling(readable, mask, self.exit_index(layer))
+        return pooled, self.classify(Reading(pooled, memory, readable, mask), layer)
+
+    def classify(self, reading: Reading, layer: int) -> Tensor:
+        """Logits of the exit at `layer`, divided by its temperature if it has one."""
+        index = self.exit_index(layer)
+        logits = self.heads(reading, index)
+        temperatures = self.config.temperatures
+        return logits / temperatures[index] if temperatures else logits
+
+    def certainty(self, pooled: Tensor, layer: int) -> Tensor:
+        """How sure the router is that rows may leave at `layer`, (rows,)."""
+        if self.router is None:
+            raise UsageError("This model has no router that could say when to leave.")
+        return self.router(pooled, self.exit_index(layer))
+
+    def _pn(self, pooled: Tensor, index: int) -> Tensor:
+        assert self.projectors is not None
+        return self.projectors[index](pooled)
 
     def project(self, pooled: Tensor, layer: int) -> Tensor:
         """h' = PN_m(s), (rows, hidden); no dropout on this path."""
@@ -234,84 +360,34 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         return self.encoder.backbone.get_input_embeddings()
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        self.encoder.backbone.set_input_embeddings(value)
+        self.encoder.set_embeddings(value)
 
     def exit_parameters(self) -> dict[str, int]:
         """Parameters that the internal exits add to the backbone with its final head."""
-        parts = {"classifiers": self.classifiers[:-1], "prototypical networks": self.projectors}
-        counts = {k: sum(p.numel() for p in v.parameters()) for k, v in parts.items() if v}
+        counts = {"classifiers": self.heads.internal_parameters()}
+        parts = {"prototypical networks": self.projectors, "router": self.router}
+        counts |= {k: sum(p.numel() for p in v.parameters()) for k, v in parts.items() if v}
         if isinstance(self.pooling, OwnPooler):
             poolers = self.pooling.dense[:-1]
             counts["poolers"] = sum(p.numel() for p in poolers.parameters())
-        return counts
+        if isinstance(self.encoder, Cascade):
+            counts["small model"] = sum(p.numel() for p in self.encoder.small.parameters())
+        return {name: count for name, count in counts.items() if count}
 
 
-def _label_names(labels: Any, num_labels: int | None) -> list[str]:
-    names = (
-        [str(name) for name in labels] if labels else [f"LABEL_{i}" for i in range(num_labels or 0)]
-    )
-    if num_labels is not None and len(names) != num_labels:
-        raise UsageError(f"num_labels={num_labels}, but {len(names)} labels were named.")
-    if len(names) < 2:
-        raise UsageError(f"A classifier needs at least two classes, got {len(names)}.")
-    return names
+class Exits(NamedTuple):
+    """What one pass gives, rows first."""
+
+    logits: Tensor  # (rows, exits, classes)
+    states: Tensor  # (rows, exits, hidden), the vectors that the exits read
+    first_tokens: Tensor  # (rows, layers, hidden), the first token after every layer
+    tokens: Tensor | None  # (rows, tokens, hidden), the last states; not of a batch in chunks
 
 
-def _checked_options(method: Method, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-    resolved = method.resolve(options)
-    if "dar" in resolved:
-        DAR_FORMS[str(resolved["dar"])]
-    return resolved
+def _each_exit(part: Callable[[Tensor, int], Tensor], states: Tensor) -> Tensor:
+    """A part at every exit, on its own vector. (rows, exits, hidden) -> (rows, exits, ...)"""
+    return torch.stack([part(states[:, index], index) for index in range(states.shape[1])], 1)
 
-
-def _checked_prototypes(kind: str) -> PrototypeKind:
-    if kind not in get_args(PrototypeKind):
-        raise UsageError(unknown("kind of prototypes", kind, get_args(PrototypeKind)))
-    return cast(PrototypeKind, kind)
-
-
-# Where families keep the dropout of their own classification head, before the general one.
-DROPOUTS = (
-    "classifier_dropout",
-    "classifier_dropout_prob",
-    "seq_classif_dropout",
-    "cls_dropout",
-    "hidden_dropout_prob",
-    "dropout",
-)
-
-
-def _dropout(backbone_config: Any) -> float:
-    for name in DROPOUTS:
-        value = getattr(backbone_config, name, None)
-        if value is not None:
-            return float(value)
-    return 0.1
-
-
-def _fitting_length(max_length: int, backbone_config: Any) -> int:
-    """`max_length`, or the backbone's limit when that is shorter."""
-    positions = getattr(backbone_config, "max_position_embeddings", None)
-    if positions is None or positions < 1:
-        return max_length
-    # RoBERTa and its kin begin counting positions behind the padding index, 1 unless changed.
-    offset = 0
-    if backbone_config.model_type in OFFSET_POSITIONS:
-        offset = max(2, (getattr(backbone_config, "pad_token_id", None) or 0) + 1)
-    return min(max_length, positions - offset)
-
-
-OFFSET_POSITIONS = {
-    "camembert",
-    "data2vec-text",
-    "ibert",
-    "luke",
-    "mpnet",
-    "roberta",
-    "xlm-roberta",
-    "xlm-roberta-xl",
-    "xmod",
-}
 
 AutoConfig.register(EarlyExitConfig.model_type, EarlyExitConfig)
 AutoModelForSequenceClassification.register(EarlyExitConfig, EarlyExitForSequenceClassification)

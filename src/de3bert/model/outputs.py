@@ -20,6 +20,7 @@ class EarlyExitOutput(ModelOutput):
         exit_logits: (rows, exits, classes), the last exit being the final head.
         distances: (rows, exits - 1, classes), cosine distances to the class prototypes.
         projected: (rows, exits - 1, hidden), the prototypical networks' outputs.
+        certainty: (rows, exits - 1), how sure the router is that a row may leave.
     """
 
     loss: Tensor | None = None
@@ -27,3 +28,4 @@ class EarlyExitOutput(ModelOutput):
     exit_logits: Tensor | None = None
     distances: Tensor | None = None
     projected: Tensor | None = None
+    certainty: Tensor | None = None

@@ -1,6 +1,18 @@
 """Losses over exits. Importing this registers all of them."""
 
-from de3bert.objective import cross_entropy, distance
-from de3bert.objective.objective import LOSSES, ExitBatch, Objective, exit_weights
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = ["LOSSES", "ExitBatch", "Objective", "cross_entropy", "distance", "exit_weights"]
+from de3bert.objective.objective import (
+    LOSSES,
+    Clock,
+    ExitBatch,
+    Objective,
+    StatefulLoss,
+    exit_weights,
+)
+
+__all__ = ["LOSSES", "Clock", "ExitBatch", "Objective", "StatefulLoss", "exit_weights"]
+
+for _module in iter_modules(__path__):  # every file in this folder registers a loss or a few
+    import_module(f"{__name__}.{_module.name}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
-from de3bert.exits import OperatingPoint, Signal, Trace
+from de3bert.exits import OperatingPoint, Trace
 from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, calibrate
 from de3bert.exits.family import Family
 from de3bert.exits.metrics import METRICS
@@ -29,14 +30,18 @@ def calibrate_model(
     *,
     table: Table | None = None,
     trace: str | Path | None = None,
-    family: str | None = None,
+    family: str | Sequence[str] | None = None,
     wide: bool = False,
     metric: str | None = None,
     default: bool = False,
     batch_size: int = 32,
     progress: str | None = None,
 ) -> OperatingPoint:
-    """Finds the point that meets `target` on a table or a trace of one, and stores it."""
+    """Finds the point that meets `target` on a table or a trace of one, and stores it.
+
+    Policies of `family` are considered, one text or several; by default those that the model's
+    method declares. A layer speed-up refers to the model's `base_depth`.
+    """
     if (table is None) == (trace is None):
         raise UsageError("Give labelled rows with --data, or a trace of this model with --trace.")
     # Everything that can be wrong with the request is said before the long pass.
@@ -52,27 +57,54 @@ def calibrate_model(
     config = read_config(folder)
     metric = metric or config.get("metric", "accuracy")
     METRICS[metric]
-    if family is not None:
-        Family.parse(family)
+    families = [family] if isinstance(family, str) else family
+    parsed = [Family.parse(text) for text in families or METHODS[config["method"]].families]
+    if wanted.kind != "full":
+        _check_families(parsed, config)
     if table is not None:
         recorded = trace_table(load(folder), table, batch_size=batch_size, progress=progress)
     else:
         recorded = Trace.load(str(trace))
         _check_trace(recorded, config, folder)
-    family = family or _declared_family(config["method"], recorded)
+    families = families or _declared_families(config["method"], recorded)
     lambdas = WIDE_LAMBDA_GRID if wide else LAMBDA_GRID
     point = calibrate(
-        recorded, wanted, name=name, family=family, lambdas=lambdas, metric=metric, cost=cost
+        recorded, wanted, name=name, family=families, lambdas=lambdas, metric=metric, cost=cost
     )
     store_points(folder, [point], default=name if default else None)
     return point
 
 
-def _declared_family(method: str, trace: Trace) -> str:
-    """The signal the method was made for, or entropy when the model has no prototypes for it."""
-    declared = METHODS[method].signal
-    blind = trace.distances is None and Signal.parse(declared).needs_distances
-    return "entropy" if blind else declared
+def _check_families(families: Sequence[Family], config: dict[str, Any]) -> None:
+    """Refuses what no trace of this model can be calibrated with."""
+    method = config["method"]
+    if len(config["exit_layers"]) == 1:
+        raise UsageError(
+            f"method {method} has no exits to calibrate: the model answers after its last layer "
+            "only. Train a method with exits, such as de3, or ask for the target `full`."
+        )
+    if any(family.kind == "oracle" for family in families):
+        raise UsageError(
+            f"`oracle` (method {method}) reads the true labels, which new texts do not have, so it "
+            "cannot be calibrated. Name another family, such as `entropy`; `de3 curve` shows the "
+            "oracle on a trace."
+        )
+
+
+def _declared_families(method: str, trace: Trace) -> list[str]:
+    """The families the method was made for, or entropy when the model cannot be read by them."""
+    declared = [text for text in METHODS[method].families if _can_read(trace, Family.parse(text))]
+    return declared or ["entropy"]
+
+
+def _can_read(trace: Trace, family: Family) -> bool:
+    """Whether the trace has the prototypes or the router that a family asks."""
+    signal = family.signal
+    if signal is None:
+        return True
+    return not (signal.needs_distances and trace.distances is None) and not (
+        signal.needs_certainty and trace.certainty is None
+    )
 
 
 def _check_trace(trace: Trace, config: dict[str, Any], folder: str | Path) -> None:

@@ -12,11 +12,14 @@ import numpy as np
 from de3bert.data.tokens import TextInput, TokenRow
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy, Trace, signals
+from de3bert.exits.bandit import Bandit
+from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.replay import replay
 from de3bert.registry import unknown
-from de3bert.runtime.engine import Backend, Outcome, run_batch, run_sorted
+from de3bert.runtime.engine import Backend, Outcome, run_batch, run_in_order, run_sorted
+from de3bert.runtime.explain import explained_layers, lambda_of
 from de3bert.runtime.facts import Facts
-from de3bert.runtime.prediction import ExplainedLayer, Explanation, Prediction
+from de3bert.runtime.prediction import Explanation, Prediction
 from de3bert.runtime.tracing import record
 from de3bert.runtime.weights import weights_sha256
 
@@ -42,6 +45,7 @@ class Classifier:
         self.config: Facts = backend.facts
         self.label_names = self.config.label_names
         self._chosen: dict[tuple[str | None, str | Policy | None], Policy] = {}
+        self._bandits: dict[BanditRule, Bandit] = {}
         self.truncated = 0  # texts of the last call that were longer than the limit
 
     @property
@@ -56,6 +60,10 @@ class Classifier:
     @property
     def has_prototypes(self) -> bool:
         return self.backend.has_prototypes
+
+    @property
+    def has_router(self) -> bool:
+        return self.backend.has_router
 
     @functools.cached_property
     def points(self) -> dict[str, OperatingPoint]:
@@ -98,15 +106,30 @@ class Classifier:
 
         Rows that have left are dropped from the batch before the next layer; label and exit layer
         are those of one-by-one prediction, whatever the batch size.
+
+        A bandit learns as it answers: its rows run one by one in input order, and the next call
+        with the same policy goes on from there, until `forget`.
         """
         _check_batch_size(batch_size)
         chosen = self.policy(point, policy)
         rows = self.encode(texts)
         if not rows:
             return []
+        if isinstance(chosen.rule, BanditRule):
+            return self._predictions(run_in_order(self.backend, rows, self._bandit(chosen.rule)))
         if len(rows) <= batch_size:
             return self._predictions(run_batch(self.backend, rows, chosen))
         return self._predictions(run_sorted(self.backend, rows, chosen, batch_size))
+
+    def forget(self) -> None:
+        """Lets every bandit start anew, as if nothing had been predicted yet."""
+        self._bandits.clear()
+
+    def _bandit(self, rule: BanditRule) -> Bandit:
+        """What was learned so far with these settings."""
+        if rule not in self._bandits:
+            self._bandits[rule] = rule.fresh(self.backend.exit_layers)
+        return self._bandits[rule]
 
     def predict_iter(
         self,
@@ -168,33 +191,41 @@ class Classifier:
     ) -> Trace:
         """One full-depth pass that records every exit: the material of curves and calibration.
 
-        Distances are recorded where the model has prototypes, unless `distances` is False.
+        Distances are recorded where the model has prototypes, unless `distances` is False, and
+        certainty where it has a router. Speed-ups on it refer to the model's `base_depth`.
         """
         _check_batch_size(batch_size)
         if distances is None:
             self._check_prototypes()
             distances = self.has_prototypes and len(self.backend.exit_layers) > 1
         rows = self.encode(texts)
-        logits, far = record(self.backend, rows, batch_size, distances=distances, progress=progress)
+        found = record(self.backend, rows, batch_size, distances=distances, progress=progress)
         return Trace(
-            logits=logits,
-            distances=far,
+            logits=found.logits,
+            distances=found.distances,
             labels=labels,
             tokens=np.array([len(row["input_ids"]) for row in rows], dtype=np.int32),
             exit_layers=self.backend.exit_layers,
             label_names=self.label_names,
             info={"model": self.source, "method": self.config.method, **(info or {})},
+            certainty=found.certainty,
+            base_depth=self.config.base_depth,
         )
 
     def explain(
         self, text: TextInput, point: str | None = None, *, policy: str | Policy | None = None
     ) -> Explanation:
-        """Layer by layer, what each exit said of a text and where the policy let it go."""
+        """Layer by layer, what each exit said of a text and where the policy let it go.
+
+        Of a bandit it shows what it would do now; it learns nothing from being asked.
+        """
         chosen = self.policy(point, policy)
         trace = self.trace([text], distances=False if self._unset_prototypes() else None)
-        left = int(replay(trace, chosen).exit_layers[0])
-        weight = _lambda_of(chosen, self.config)
-        layers = _explained_layers(trace, left, weight)
+        now = chosen
+        if isinstance(chosen.rule, BanditRule):
+            now = Policy(self._bandit(chosen.rule).present)
+        left = int(replay(trace, now).exit_layers[0])
+        layers = explained_layers(trace, left, lambda_of(chosen, self.config))
         own = next(row for row in layers if row.leaves)
         prediction = Prediction(own.label, own.score, left, self.depth)
         shown = text if isinstance(text, str) else " | ".join(text)
@@ -229,6 +260,11 @@ class Classifier:
                     f"(method {self.config.method}). Use an entropy policy such as `entropy < 0.2`."
                 )
             self._check_prototypes()
+        if policy.needs_certainty and not self.has_router:
+            raise UsageError(
+                f"The policy `{policy}` reads how sure a router is, but this model has none "
+                f"(method {self.config.method}). Use an entropy policy such as `entropy < 0.2`."
+            )
 
     def _unset_prototypes(self) -> list[str]:
         """Classes whose prototypes were never set."""
@@ -253,35 +289,3 @@ def _is_text(value: object) -> bool:
     if isinstance(value, tuple):
         return len(value) == 2 and all(isinstance(part, str) and part.strip() for part in value)
     return isinstance(value, str) and bool(value.strip())
-
-
-def _lambda_of(policy: Policy, config: Facts) -> float:
-    stored = float(config.method_options.get("lambda", 1.0))
-    return dict(policy.signal.params).get("lambda", stored) if policy.signal else stored
-
-
-def _explained_layers(trace: Trace, left: int, weight: float) -> tuple[ExplainedLayer, ...]:
-    rows = []
-    for index, layer in enumerate(trace.exit_layers):
-        logits = trace.logits[0, index]
-        entropy = float(signals.entropy(logits))
-        near = far = ratio = fused = None
-        if trace.distances is not None and index < trace.distances.shape[1]:
-            near, far = signals.nearest_two(logits, trace.distances[0, index])
-            ratio = signals.distance_ratio(near, far)
-            fused = float(signals.edr(np.float64(entropy), ratio, weight))
-            near, far, ratio = float(near), float(far), float(ratio)
-        rows.append(
-            ExplainedLayer(
-                layer=layer,
-                label=trace.label_names[int(logits.argmax())],
-                score=float(signals.max_probability(logits)),
-                entropy=entropy,
-                distance=near,
-                runner_up_distance=far,
-                distance_ratio=ratio,
-                edr=fused,
-                leaves=layer == left,
-            )
-        )
-    return tuple(rows)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from de3bert.data.tokens import Encoded, TextInput, TokenRow
 from de3bert.exits import ExitView, Policy
+from de3bert.exits.bandit import CONFIDENCE, Bandit
 from de3bert.runtime.facts import Facts
 
-__all__ = ["Backend", "Outcome", "run_batch", "run_sorted"]
+__all__ = ["Backend", "Outcome", "run_batch", "run_in_order", "run_sorted"]
 
 
 class Backend(Protocol):
@@ -28,6 +29,7 @@ class Backend(Protocol):
     exit_layers: tuple[int, ...]  # the last one is the full depth
     classes: int
     has_prototypes: bool
+    has_router: bool
 
     @property
     def prototypes_unset(self) -> tuple[str, ...]:
@@ -53,6 +55,9 @@ class Backend(Protocol):
 
     def distances(self, state: Any, layer: int) -> NDArray[np.float32]:
         """Distances to the prototypes of the exit at `layer`, where `state` is; (rows, classes)."""
+
+    def certainty(self, state: Any, layer: int) -> NDArray[np.float32]:
+        """How sure the router of the exit at `layer` is, where `state` is; in [0, 1], (rows,)."""
 
     def keep(self, state: Any, keep: NDArray[np.bool_]) -> Any:
         """Drops the rows that have left."""
@@ -86,7 +91,12 @@ def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Ou
         else:
             # Distances cost time; the policy asks for them only where the logits do not decide.
             fetch = functools.partial(backend.distances, state, layer)
-            view = ExitView(layer, logits, fetch=fetch if policy.needs_distances else None)
+            view = ExitView(
+                layer,
+                logits,
+                fetch=fetch if policy.needs_distances else None,
+                certainty=backend.certainty(state, layer) if policy.needs_certainty else None,
+            )
             leave, fold = policy.step(fold, view)
             if not leave.any():
                 continue
@@ -111,3 +121,22 @@ def run_sorted(
         part = run_batch(backend, [rows[index] for index in chosen], policy)
         exit_layers[chosen], logits[chosen] = part.exit_layers, part.logits
     return Outcome(exit_layers, logits)
+
+
+def run_in_order(backend: Backend, rows: Sequence[TokenRow], bandit: Bandit) -> Outcome:
+    """Runs rows one by one, each with the arm that the rows before it have led to."""
+    parts = [_run_trial(backend, row, bandit) for row in rows]
+    return Outcome(
+        np.concatenate([part.exit_layers for part in parts]),
+        np.concatenate([part.logits for part in parts]),
+    )
+
+
+def _run_trial(backend: Backend, row: TokenRow, bandit: Bandit) -> Outcome:
+    trial = bandit.trial()
+    part = run_batch(backend, [row], Policy(trial))
+    layer = int(part.exit_layers[0])
+    last = float(CONFIDENCE(ExitView(layer, part.logits))[0])
+    first = last if trial.first is None else trial.first  # None: a model with one exit
+    bandit.learn(trial.number, backend.exit_layers.index(layer), first, last)
+    return part

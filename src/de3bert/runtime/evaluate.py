@@ -19,12 +19,24 @@ from de3bert.exits.metrics import METRICS, per_class, score, score_interval
 from de3bert.machine import versions
 from de3bert.runtime.classifier import Classifier
 
-__all__ = ["Evaluation", "class_numbers", "evaluate", "predict_rows", "trace_table"]
+__all__ = [
+    "Evaluation",
+    "class_numbers",
+    "evaluate",
+    "predict_rows",
+    "token_layers_mean",
+    "trace_table",
+]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of one policy on labelled rows, with what it cost."""
+    """Scores of one policy on labelled rows, with what it cost.
+
+    The layer speed-up refers to the model's `base_depth`: its own depth, unless it was cut or put
+    together from several. Where single tokens stop, `token_layers_mean` and `token_layer_speedup`
+    count layers per token and not per text; the two kinds of ratio do not compare.
+    """
 
     point: str | None
     policy: str
@@ -39,6 +51,8 @@ class Evaluation:
     layer_speedup: float
     exit_histogram: dict[int, int]
     seconds: float
+    token_layers_mean: float | None = None
+    token_layer_speedup: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()}}
@@ -57,18 +71,28 @@ def trace_table(
 ) -> Trace:
     """A trace of a table's rows, labelled when the table is, that says what made it."""
     labels = class_numbers(classifier, table) if table.labels is not None else None
-    info = {
+    info: dict[str, Any] = {
         "data": {"source": table.source, "sha256": table.sha256, "rows": len(table)},
         "weights": classifier.weights_sha256,
         "max_length": classifier.config.max_length,
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if (per_token := token_layers_mean(classifier, table)) is not None:
+        info["token_layers_mean"] = per_token
     trace = classifier.trace(
         table.inputs(), labels, batch_size=batch_size, info=info, progress=progress
     )
     trace.info["data"]["truncated"] = classifier.truncated
     return trace
+
+
+def token_layers_mean(classifier: Classifier, table: Table) -> float | None:
+    """Layers per token of a model whose tokens stop one by one; None for all others."""
+    layers = getattr(classifier.backend, "token_layers", None)
+    if layers is None:
+        return None
+    return float(layers.mean([row["input_ids"] for row in classifier.encode(table.inputs())]))
 
 
 def evaluate(
@@ -80,7 +104,10 @@ def evaluate(
     metric: str | None = None,
     batch_size: int = 32,
 ) -> Evaluation:
-    """Predicts with real stopping and scores the answers, by default with the model's metric."""
+    """Predicts with real stopping and scores the answers, by default with the model's metric.
+
+    A bandit goes on learning from where the classifier's earlier calls have left it.
+    """
     metric = metric or str(classifier.config.metric)
     METRICS[metric]
     chosen = classifier.policy(point, policy)
@@ -93,6 +120,7 @@ def evaluate(
     layers = np.array([answer.exit_layer for answer in answers])
     classes = len(classifier.label_names)
     names = [name for name in METRICS if classes == 2 or name != "f1"]
+    per_token, base = token_layers_mean(classifier, table), classifier.config.base_depth
     return Evaluation(
         point=classifier.point_name(point) if policy is None else None,
         policy=str(chosen),
@@ -104,9 +132,11 @@ def evaluate(
         scores={name: score(name, labels, predicted, classes) for name in names},
         per_class=per_class(labels, predicted, classifier.label_names),
         layers_mean=layers_mean(layers),
-        layer_speedup=layer_speedup(layers, classifier.depth),
+        layer_speedup=layer_speedup(layers, base),
         exit_histogram=exit_histogram(layers, classifier.backend.exit_layers),
         seconds=seconds,
+        token_layers_mean=per_token,
+        token_layer_speedup=None if per_token is None else base / per_token,
     )
 
 

@@ -28,6 +28,8 @@ class Facts:
     default_point: str | None
     family: str
     hidden_size: int
+    base_depth: int  # layers that speed-ups refer to: of the backbone, where the model is not whole
+    router: str = "none"  # what says by itself how sure an exit is
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Facts:
@@ -35,9 +37,10 @@ class Facts:
         try:
             names = {int(key): str(name) for key, name in config["id2label"].items()}
             backbone = config["backbone_config"]
+            layers = tuple(int(layer) for layer in config["exit_layers"])
             return cls(
                 label_names=tuple(names[index] for index in range(len(names))),
-                exit_layers=tuple(int(layer) for layer in config["exit_layers"]),
+                exit_layers=layers,
                 max_length=int(config["max_length"]),
                 method=str(config["method"]),
                 method_options=dict(config.get("method_options") or {}),
@@ -49,6 +52,8 @@ class Facts:
                 default_point=config.get("default_point"),
                 family=str(backbone.get("model_type", "unknown")),
                 hidden_size=int(backbone.get("hidden_size") or backbone.get("dim") or 0),
+                base_depth=int(config.get("base_depth") or layers[-1]),
+                router=str(config.get("router") or "none"),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise De3Error(f"The model's config is damaged or incomplete: {error!r}.") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.classifier import Classifier
@@ -36,6 +36,8 @@ def load(
     Example:
         >>> clf = de3bert.load("runs/demo/model")
         >>> clf.predict(["a joy from start to finish"])
+
+    A model of words comes as a `WordClassifier`, which takes sentences in place of texts.
     """
     folder = Path(source)
     if folder.exists():
@@ -44,8 +46,14 @@ def load(
         return _load_bundle(folder, device, threads, spin)
     # Here and not above: `import de3bert` and the checks stay free of torch.
     from de3bert.runtime.torch_load import load_torch
+    from de3bert.runtime.torch_words import TorchWordBackend
+    from de3bert.runtime.words import WordClassifier
 
-    return Classifier(load_torch(str(source), device, threads), str(source))
+    backend = load_torch(str(source), device, threads)
+    if isinstance(backend, TorchWordBackend):
+        # Whoever asks it for what only texts have is told so.
+        return cast(Classifier, WordClassifier(backend, str(source)))
+    return Classifier(backend, str(source))
 
 
 def _load_bundle(folder: Path, device: str | None, threads: int | None, spin: bool) -> Classifier:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error
+from de3bert.exits.token_layers import TokenLayers
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.manifest import Graph, Manifest
 from de3bert.runtime.sessions import open_session
@@ -19,7 +20,9 @@ from de3bert.runtime.tokens import BundleEncoder
 
 __all__ = ["OnnxBackend"]
 
+# What a graph reads, and under which name the one before it gives it.
 HIDDEN, NEXT = "hidden", "hidden_out"
+MEMORY, NEXT_MEMORY = "memory", "memory_out"
 
 
 @dataclass
@@ -27,14 +30,17 @@ class State:
     """A batch between two graphs.
 
     Attributes:
-        feeds: what the next graph may read, by name: token ids at first, then states and context.
+        feeds: what the next graph may read, by name: token ids at first, then states, context and,
+            for heads that look back, the vectors of the exits so far, (rows, exits so far, hidden).
         lengths: tokens of each row, (rows,).
         pooled: what the last exit's distances are taken of, (rows, hidden).
+        certainty: what the last exit's router says, (rows,).
     """
 
     feeds: dict[str, NDArray[Any]]
     lengths: NDArray[np.int64]
     pooled: NDArray[np.float32] | None = None
+    certainty: NDArray[np.float32] | None = None
 
 
 class Stretch:
@@ -70,7 +76,9 @@ class OnnxBackend:
         self.exit_layers = tuple(graph.last for graph in manifest.graphs)
         self.classes = len(facts.label_names)
         self.has_prototypes = facts.prototypes != "none" and len(self.exit_layers) > 1
+        self.has_router = facts.router != "none" and len(self.exit_layers) > 1
         self.prototypes_unset = manifest.prototypes_unset
+        self.token_layers = TokenLayers.load(folder, self.exit_layers[-1], facts.method_options)
         self.encoder = BundleEncoder.read(
             folder / "tokenizer.json", facts.max_length, manifest.inputs, manifest.padding
         )
@@ -97,13 +105,15 @@ class OnnxBackend:
     ) -> tuple[State, NDArray[np.float32] | None]:
         results = self.stretches[layer].run(state.feeds)
         logits = results.pop("logits")
-        pooled = results.pop("pooled", None)
+        pooled, certainty = results.pop("pooled", None), results.pop("certainty", None)
         if layer == self.exit_layers[-1]:
             return state, logits
-        hidden = results.pop(NEXT)
+        carried = {HIDDEN: results.pop(NEXT)}
+        if NEXT_MEMORY in results:
+            carried[MEMORY] = results.pop(NEXT_MEMORY)
         # What is left after the first graph is the context, which all later ones share.
-        feeds = {**(results or state.feeds), HIDDEN: hidden}
-        return State(feeds, state.lengths, pooled), logits if read else None
+        feeds = {**(results or state.feeds), **carried}
+        return State(feeds, state.lengths, pooled, certainty), logits if read else None
 
     def distances(self, state: State, layer: int) -> NDArray[np.float32]:
         session = self.stretches[layer].distances
@@ -113,12 +123,18 @@ class OnnxBackend:
         except Exception as error:
             raise _failed(f"the distances of layer {layer}", error) from error
 
+    def certainty(self, state: State, layer: int) -> NDArray[np.float32]:
+        assert state.certainty is not None  # the policy was checked against the model's router
+        return state.certainty
+
     def keep(self, state: State, keep: NDArray[np.bool_]) -> State:
         lengths = state.lengths[keep]
         longest = int(lengths.max())  # the rows that stay may need less padding
         feeds = {
             name: _cut(state.feeds[name], axes, keep, longest) for name, axes in self.axes.items()
         }
+        if MEMORY in state.feeds:
+            feeds[MEMORY] = np.compress(keep, state.feeds[MEMORY], axis=0)
         return State(feeds, lengths)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from de3bert.errors import UsageError
@@ -19,7 +19,7 @@ def place_for(
     trace: str | Path,
     target: str,
     *,
-    family: str | None = None,
+    family: str | Sequence[str] | None = None,
     keep: Iterable[int] = (),
     metric: str | None = None,
 ) -> Placement:
@@ -35,6 +35,11 @@ def place_for(
         raise UsageError(
             f"The trace is of a model with {recorded.depth} layers, {folder} has "
             f"{config['exit_layers'][-1]}."
+        )
+    if config.get("heads") in ("fused", "mixed") or config.get("cascade"):
+        raise UsageError(
+            f"Exits of the method {config['method']} build on the exits before them, so none can "
+            "be left out."
         )
     chosen = metric or str(config.get("metric", "accuracy"))
     return place_exits(recorded, cost, target, family=family, metric=chosen, keep=keep)

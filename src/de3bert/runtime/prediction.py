@@ -30,7 +30,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class ExplainedLayer:
-    """One exit's view of a text. What reads prototypes is None without them and at the end."""
+    """One exit's view of a text. What reads prototypes is None without them and at the end.
+
+    So is `certainty`, what the exit's router says, without a router.
+    """
 
     layer: int
     label: str
@@ -41,6 +44,7 @@ class ExplainedLayer:
     distance_ratio: float | None
     edr: float | None
     leaves: bool
+    certainty: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,17 +60,20 @@ class Explanation:
         return asdict(self)
 
     def __str__(self) -> str:
+        routed = any(row.certainty is not None for row in self.layers)
         lines = [
             f"{self.text}",
             f"policy: {self.policy}",
-            "layer  label            score  entropy  distance  next  ratio    EDR",
+            "layer  label            score  entropy  distance  next  ratio    EDR"
+            + ("  certainty" if routed else ""),
         ]
         for row in self.layers:
+            sure = f"  {_number(row.certainty, 9)}" if routed else ""
             mark = "  <- leaves here" if row.leaves else ""
             lines.append(
                 f"{row.layer:5d}  {row.label:<15.15}  {row.score:.3f}  {row.entropy:7.3f}  "
                 f"{_number(row.distance, 8)}  {_number(row.runner_up_distance, 4)}  "
-                f"{_number(row.distance_ratio, 5)}  {_number(row.edr, 5)}{mark}"
+                f"{_number(row.distance_ratio, 5)}  {_number(row.edr, 5)}{sure}{mark}"
             )
         return "\n".join(lines)
 

@@ -68,6 +68,12 @@ def cores() -> int:
 
 def open_session(path: Path, sleeping: int | None = None) -> onnxruntime.InferenceSession:
     """A session on the shared pool, or with so many threads of its own that sleep."""
+    if sleeping is not None and _shared is not None:
+        raise UsageError(
+            "This process already runs bundles on a shared pool of threads, and ONNX Runtime then "
+            "lets no session have its own. Load with spin=False before any other bundle, or start "
+            "another process."
+        )
     options = onnxruntime.SessionOptions()
     if sleeping is None:
         options.use_per_session_threads = False

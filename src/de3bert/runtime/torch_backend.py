@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from de3bert.data.tokens import TokenRow
+from de3bert.exits.token_layers import TokenLayers
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.encoder import Prepared
 from de3bert.model.tokens import TextEncoder
@@ -29,6 +30,7 @@ class State:
     hidden: Tensor  # (rows, tokens, hidden)
     layer: int  # the last layer run; 0: only embedded
     pooled: Tensor | None = None  # (rows, hidden), what the exit at `layer` reads
+    memory: Tensor | None = None  # (rows, exits so far, hidden), for heads that look back
 
 
 class TorchBackend:
@@ -41,6 +43,7 @@ class TorchBackend:
         self.exit_layers = self.facts.exit_layers
         self.classes = len(self.facts.label_names)
         self.has_prototypes = model.prototypes is not None
+        self.has_router = model.router is not None
 
     @property
     def prototypes_unset(self) -> tuple[str, ...]:
@@ -48,6 +51,12 @@ class TorchBackend:
             return ()
         done = self.model.prototypes.initialised.tolist()
         return tuple(n for n, seen in zip(self.facts.label_names, done, strict=True) if not seen)
+
+    @property
+    def token_layers(self) -> TokenLayers | None:
+        """Where single tokens stop, if they do."""
+        table = self.model.encoder.token_exits
+        return None if table is None else table.arrays()
 
     def size(self) -> dict[str, Any]:
         total = sum(parameter.numel() for parameter in self.model.parameters())
@@ -73,16 +82,26 @@ class TorchBackend:
         hidden = state.hidden
         for number in range(state.layer + 1, layer + 1):
             hidden = self.model.encoder.layer(state.prepared, number, hidden)
-        if not read:
+        looks_back = self.model.heads.keeps_memory
+        if not read and not looks_back:
             return State(state.inputs, state.prepared, hidden, layer), None
-        pooled = self.model.pooled(hidden, state.prepared.mask, layer)
-        logits = self.model.classify(pooled, layer)
-        return State(state.inputs, state.prepared, hidden, layer, pooled), _array(logits)
+        pooled, logits = self.model.read(hidden, state.prepared.mask, layer, state.memory)
+        memory = None
+        if looks_back:
+            own = pooled.unsqueeze(1)
+            memory = own if state.memory is None else torch.cat([state.memory, own], 1)
+        after = State(state.inputs, state.prepared, hidden, layer, pooled, memory)
+        return after, _array(logits) if read else None
 
     @torch.inference_mode()
     def distances(self, state: State, layer: int) -> NDArray[np.float32]:
         assert state.pooled is not None  # the exit was read
         return _array(self.model.distances(state.pooled, layer))
+
+    @torch.inference_mode()
+    def certainty(self, state: State, layer: int) -> NDArray[np.float32]:
+        assert state.pooled is not None  # the exit was read
+        return _array(self.model.certainty(state.pooled, layer))
 
     @torch.inference_mode()
     def keep(self, state: State, keep: NDArray[np.bool_]) -> State:
@@ -92,7 +111,9 @@ class TorchBackend:
         inputs = {name: tensor[index, :longest] for name, tensor in state.inputs.items()}
         # Masks and position tables are the backbone's business: it is asked again for fewer rows.
         prepared = self.model.encoder.prepare(**inputs)
-        return State(inputs, prepared, state.hidden[index, :longest], state.layer)
+        memory = None if state.memory is None else state.memory[index]
+        hidden = state.hidden[index, :longest]
+        return State(inputs, prepared, hidden, state.layer, memory=memory)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

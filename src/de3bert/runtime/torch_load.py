@@ -10,7 +10,9 @@ import torch
 from de3bert.errors import De3Error, UsageError
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder, load_tokenizer
+from de3bert.model.word_encoder import WordEncoder
 from de3bert.runtime.torch_backend import TorchBackend
+from de3bert.runtime.torch_words import TorchWordBackend
 
 __all__ = ["load_torch"]
 
@@ -24,7 +26,10 @@ def load_torch(source: str, device: str | None, threads: int | None = None) -> T
     model = _read_model(source)
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature
-    encoder = TextEncoder(load_tokenizer(source), model.config.max_length)
+    tokenizer, limit = load_tokenizer(source), model.config.max_length
+    if model.config.task == "words":
+        return TorchWordBackend(model, WordEncoder(tokenizer, limit))
+    encoder = TextEncoder(tokenizer, limit)
     return TorchBackend(model, encoder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,15 @@ from rich.progress import track
 from de3bert.data.tokens import TokenRow
 from de3bert.runtime.engine import Backend
 
-__all__ = ["record"]
+__all__ = ["Record", "record"]
+
+
+class Record(NamedTuple):
+    """What every exit said of every row."""
+
+    logits: NDArray[np.float32]  # (rows, exits, classes)
+    distances: NDArray[np.float32] | None  # (rows, exits - 1, classes)
+    certainty: NDArray[np.float32] | None  # (rows, exits - 1)
 
 
 def record(
@@ -22,11 +31,12 @@ def record(
     *,
     distances: bool,
     progress: str | None = None,
-) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-    """Logits (rows, exits, classes) and, if wanted, distances (rows, exits - 1, classes)."""
+) -> Record:
+    """Logits, if wanted distances, and the certainty of a router where there is one."""
     exits, classes = len(backend.exit_layers), backend.classes
     logits = np.zeros((len(rows), exits, classes), dtype=np.float32)
     far = np.zeros((len(rows), exits - 1, classes), dtype=np.float32) if distances else None
+    sure = np.zeros((len(rows), exits - 1), dtype=np.float32) if backend.has_router else None
     order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
     starts = range(0, len(rows), batch_size)
     hidden = progress is None
@@ -35,6 +45,10 @@ def record(
         state = backend.start([rows[index] for index in chosen])
         for index, layer in enumerate(backend.exit_layers):
             state, logits[chosen, index] = backend.advance(state, layer, read=True)
-            if far is not None and index < exits - 1:
+            if index == exits - 1:
+                break  # the final exit has neither
+            if far is not None:
                 far[chosen, index] = backend.distances(state, layer)
-    return logits, far
+            if sure is not None:
+                sure[chosen, index] = backend.certainty(state, layer)
+    return Record(logits, far, sure)

@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from transformers import (
-    Trainer,
-    set_seed,
-)
+import torch
+from transformers import set_seed
 
 from de3bert.card import write_card
-from de3bert.errors import De3Error, UsageError
+from de3bert.errors import UsageError
 from de3bert.exits.metrics import METRICS
-from de3bert.files import disk_is_full, replace_folder, write_json, write_text
+from de3bert.exits.word_curve import WORD_METRICS
+from de3bert.files import replace_folder, write_json, write_text
+from de3bert.methods import METHODS, Method
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder, load_tokenizer
-from de3bert.training.callbacks import LiveProgress, SaveOnSignal
+from de3bert.model.word_encoder import WordEncoder
+from de3bert.training.finish import FINISHES
+from de3bert.training.passes import exit_logits
 from de3bert.training.place import (
     MARKER,
     check_place,
     check_scratch,
     is_finished,
-    last_checkpoint,
     scratch_folder,
 )
 from de3bert.training.recipe import Recipe, recipe_text
 from de3bert.training.refresh import refresh_prototypes
 from de3bert.training.rows import Rows, Splits, read_splits
-from de3bert.training.trainer import build_trainer
+from de3bert.training.schedule import Schedule
+from de3bert.training.token_tables import check_single_texts
+from de3bert.training.words import (
+    WordRows,
+    WordSplits,
+    check_task,
+    read_word_splits,
+    word_logits,
+)
 
 __all__ = ["Trained", "fit", "is_finished"]
 
-LOG = logging.getLogger(__name__)
 MERGED = 1e-6  # cosine distance; vectors share a large common part, so sound ones lie near too
 
 
@@ -75,20 +80,33 @@ def fit(
     overwrite: bool = False,
     fresh: bool = False,
     progress: bool = True,
-    splits: Splits | None = None,
+    splits: Splits | WordSplits | None = None,
+    teacher: str | Path | None = None,
 ) -> Trained:
     """Trains by the recipe and writes a model folder; an interrupted training goes on where it was.
 
     Checkpoints live in `OUT.training` until the model folder is complete. `fresh` discards them.
+
+    Args:
+        teacher: folder of a model to learn from, for methods that have a teacher; without it one
+            is trained first.
     """
     out = Path(out)
-    METRICS[recipe.data.metric]  # an unknown one is refused before the work, not after
+    method = METHODS[recipe.method]
+    check_task(recipe, method)
+    words = recipe.data.task == "words"
+    # An unknown metric is refused before the work, not after.
+    (WORD_METRICS if words else METRICS)[recipe.data.metric]
+    _check_teacher(method, teacher)
     check_place(out, overwrite)
     scratch = scratch_folder(out)
     if fresh:
         shutil.rmtree(scratch, ignore_errors=True)
     set_seed(recipe.train.seed)
-    splits = splits or read_splits(recipe.data, recipe.train.seed)
+    read = read_word_splits if words else read_splits
+    splits = splits or read(recipe.data, recipe.train.seed)
+    if isinstance(splits, Splits):
+        check_single_texts(method, splits.train)
     fingerprint = f"{recipe.fingerprint()} {splits.fingerprint()}"
     check_scratch(scratch, fingerprint)
     model = EarlyExitForSequenceClassification.from_backbone(
@@ -104,34 +122,73 @@ def fit(
     if recipe.train.refresh_prototypes and model.prototypes is None:
         raise UsageError("refresh_prototypes is set, but this model has no prototypes to refresh.")
     model.config.metric = recipe.data.metric
-    encoder = TextEncoder(load_tokenizer(recipe.backbone), model.config.max_length)
-    train = encoder(splits.train.inputs())
-    calibration = encoder(splits.calibration.inputs())
-    rows = Rows(train, splits.train_labels)
-    held = Rows(calibration, splits.calibration_labels)
-    trainer = build_trainer(model, recipe.train, scratch, rows, held, encoder)
+    kind = WordEncoder if words else TextEncoder
+    encoder = kind(load_tokenizer(recipe.backbone), model.config.max_length)
+    rows, cut = _rows(encoder, splits.train, splits.train_labels)
+    held, _ = _rows(encoder, splits.calibration, splits.calibration_labels)
+    schedule = Schedule(method, recipe, model, encoder, rows, held, scratch)
     # Only now, when nothing can be wrong with the request any more, is something written.
     write_text(scratch / MARKER, fingerprint)
-    seconds = _run(trainer, scratch, progress)
+    if method.teacher is not None and teacher is None:
+        teacher = _trained_teacher(recipe, method.teacher, scratch, splits, progress)
+    done = schedule.run(None if teacher is None else Path(teacher), progress)
     if recipe.train.refresh_prototypes:
         refresh_prototypes(model, rows, encoder)
-    accuracy = _exit_accuracy(trainer, model)
-    notes = _notes(model, accuracy, splits, train.truncated, len(train.rows))
+    if method.finish is not None:
+        FINISHES[method.finish](model, held, encoder)
+    accuracy = _exit_accuracy(model, held, encoder)
+    notes = _notes(model, accuracy, held, cut, len(rows))
     record = {
         "schema": 1,
         "backbone": "/".join(Path(recipe.backbone).parts[-2:]),  # no path of this machine
-        "seconds": seconds,
-        "steps": trainer.state.global_step,
+        "seconds": done.seconds,
+        "steps": done.steps,
+        "phases": done.phases,
         "rows": {"train": len(rows), "calibration": len(held)},
         "data": {"train": splits.train.sha256, "calibration": splits.calibration.sha256},
         "exit_accuracy": accuracy,
         "prototype_separation": _separation(model),
         "notes": notes,
-        "log": trainer.state.log_history,
+        "log": done.log,
     }
     _save(out, model, encoder, recipe, record)
     shutil.rmtree(scratch, ignore_errors=True)
-    return Trained(out, accuracy, seconds, trainer.state.global_step, notes)
+    return Trained(out, accuracy, done.seconds, done.steps, notes)
+
+
+def _check_teacher(method: Method, teacher: str | Path | None) -> None:
+    if teacher is None:
+        return
+    if method.teacher is None:
+        raise UsageError(f"Method {method.name} has no teacher, but one was given: {teacher}.")
+    if not is_finished(Path(teacher)):
+        raise UsageError(f"The teacher {teacher} is not a model folder of de3bert.")
+
+
+def _trained_teacher(
+    recipe: Recipe, method: str, scratch: Path, splits: Splits | WordSplits, progress: bool
+) -> Path:
+    """The teacher, trained on the same rows by the same recipe."""
+    folder = scratch / "teacher"
+    if not is_finished(folder):
+        own: dict[str, Any] = {"method": method, "method_options": {}}
+        own |= {"prototypes": None, "exit_layers": None}
+        fit(recipe.model_copy(update=own), folder, progress=progress, splits=splits)
+    return folder
+
+
+def _rows(encoder: TextEncoder, table: Any, labels: Any) -> tuple[Rows, int]:
+    """A table's rows in tokens, and how many of them were cut to the model's length."""
+    encoded = encoder(table.inputs())
+    kind = WordRows if isinstance(encoder, WordEncoder) else Rows
+    return kind(encoded, labels), encoded.truncated
+
+
+def _labels(held: Rows) -> torch.Tensor:
+    """The class of every row, or of every word. (rows,)"""
+    if isinstance(held, WordRows):
+        return held.tags()
+    return torch.tensor([row["labels"] for row in held.rows])
 
 
 def _save(
@@ -150,40 +207,23 @@ def _save(
         write_card(folder, out.absolute().name)
 
 
-def _run(trainer: Trainer, scratch: Path, progress: bool) -> float:
-    if progress:
-        trainer.add_callback(LiveProgress("training"))
-    checkpoint = last_checkpoint(scratch)
-    start = time.perf_counter()
-    with SaveOnSignal() as stop:
-        trainer.add_callback(stop)
-        try:
-            trainer.train(resume_from_checkpoint=checkpoint)
-        except Exception as error:
-            reason = "the disk is full (or a size limit was reached)" if disk_is_full(error) else ""
-            if isinstance(error, OSError):
-                reason = reason or str(error.strerror or error)
-            if not reason:
-                raise
-            raise De3Error(
-                f"A checkpoint could not be written in {scratch}: {reason}. "
-                "The checkpoint before it is kept; free some space and run the same command again."
-            ) from error
-    if stop.caught is not None:
-        LOG.info("stopped by a signal at step %d", trainer.state.global_step)
-        raise KeyboardInterrupt
-    return time.perf_counter() - start
-
-
-def _exit_accuracy(trainer: Trainer, model: EarlyExitForSequenceClassification) -> dict[int, float]:
-    metrics = trainer.evaluate()
-    return {m: metrics[f"eval_accuracy_layer_{m}"] for m in model.config.exit_layers}
+def _exit_accuracy(
+    model: EarlyExitForSequenceClassification, held: Rows, encoder: TextEncoder
+) -> dict[int, float]:
+    """Layer -> accuracy of its exit on the calibration rows."""
+    if isinstance(held, WordRows):
+        said = torch.cat(word_logits(model, held, encoder))
+    else:
+        said = exit_logits(model, held, encoder)
+    right = said.argmax(-1) == _labels(held)[:, None]
+    shares = right.double().mean(0).tolist()
+    return dict(zip(model.config.exit_layers or [], shares, strict=True))
 
 
 def _notes(
     model: EarlyExitForSequenceClassification,
     accuracy: dict[int, float],
-    splits: Splits,
+    held: Rows,
     truncated: int,
     rows: int,
 ) -> list[str]:
@@ -192,8 +232,8 @@ def _notes(
         notes.append(
             f"{truncated} of {rows} training texts were cut to {model.config.max_length} tokens"
         )
-    labels = splits.calibration_labels
-    majority = np.bincount(labels).max() / len(labels)
+    labels = _labels(held)
+    majority = float(labels.bincount().max()) / len(labels)
     at_chance = [m for m, value in accuracy.items() if value <= majority + 0.02]
     if at_chance:
         listed = ", ".join(map(str, at_chance))

@@ -14,6 +14,7 @@ from torch.utils.data import Dataset, Sampler
 from transformers import Trainer
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
+from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.training.rows import Rows
 
 __all__ = ["EpochOrder", "OrderedTrainer"]
@@ -77,3 +78,21 @@ class OrderedTrainer(Trainer):
             self.args.seed,
             lambda: self.state.epoch or 0.0,
         )
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """As usual; weights that a loss learns itself may have a rate of their own.
+
+        At the encoder's rate the weights of LeeBERT's terms would hardly move, and weight decay
+        would pull them towards each other. The method's option is `weights_rate`.
+        """
+        optimizer = super().create_optimizer(model)
+        trained = self.model
+        assert isinstance(trained, EarlyExitForSequenceClassification)  # `fit` gives no other
+        rate = trained.objective.options.get("weights_rate")
+        own = [p for p in trained.objective.parameters() if p.requires_grad]
+        if rate is not None and own:
+            names = {id(parameter) for parameter in own}
+            for group in optimizer.param_groups:
+                group["params"] = [p for p in group["params"] if id(p) not in names]
+            optimizer.add_param_group({"params": own, "lr": float(rate), "weight_decay": 0.0})
+        return optimizer

@@ -43,7 +43,7 @@ def check_scratch(scratch: Path, fingerprint: str) -> None:
     """Refuses to go on from checkpoints of another recipe or of other rows."""
     marker = scratch / MARKER
     same = marker.exists() and marker.read_text(encoding="utf-8") == fingerprint
-    if not same and last_checkpoint(scratch) is not None:
+    if not same and any(scratch.rglob("trainer_state.json")):
         raise UsageError(
             f"An unfinished training with another recipe or other rows lies in {scratch}.\n"
             "Pass --fresh to discard it, or choose another --out."

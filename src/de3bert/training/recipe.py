@@ -31,14 +31,20 @@ class Section(BaseModel):
 
 
 class DataRecipe(Section):
-    """Where rows come from. Without a calibration file, a share of train is kept back."""
+    """Where rows come from. Without a calibration file, a share of train is kept back.
 
+    With the task `words` a row is a sentence: `text` and `label` name its columns of word and tag
+    lists, and the metric is `accuracy` (of words) or `span_f1`.
+    """
+
+    task: Literal["text", "words"] = "text"
     train: str
     config: str | None = None
     train_split: str | None = None
     calibration: str | None = None
     calibration_split: str | None = None
     calibration_share: float = Field(default=0.1, gt=0, lt=1)
+    unlabelled: str | None = None  # more text for phases that need no labels
     test: str | None = None
     test_split: str | None = None
     text: str | None = None

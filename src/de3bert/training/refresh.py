@@ -28,7 +28,7 @@ def refresh_prototypes(
     order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
     for start in range(0, len(rows), batch_size):
         batch = collate(encoder, [rows[index] for index in order[start : start + batch_size]])
-        placed = {name: tensor.to(model.device) for name, tensor in batch.items()}
+        placed = {k: v.to(model.device) for k, v in batch.items() if k != "extras"}
         labels: Tensor = placed.pop("labels")
         projected = model(**placed).projected
         belongs = torch.nn.functional.one_hot(labels, len(counts))

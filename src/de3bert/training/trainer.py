@@ -17,6 +17,7 @@ from transformers import (
 
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder
+from de3bert.model.word_encoder import NO_LABEL
 from de3bert.training.callbacks import SaveEvery
 from de3bert.training.order import OrderedTrainer
 from de3bert.training.recipe import TrainRecipe
@@ -24,7 +25,7 @@ from de3bert.training.rows import Rows, collate
 
 __all__ = ["build_trainer", "exit_metrics"]
 
-BEST = "mean_exit_accuracy"
+BEST = {"mean": "mean_exit_accuracy", "last": "last_exit_accuracy"}
 
 
 def build_trainer(
@@ -34,11 +35,16 @@ def build_trainer(
     train: Rows,
     calibration: Rows,
     encoder: TextEncoder,
+    judge: str = "mean",
 ) -> OrderedTrainer:
-    """A trainer that evaluates, saves and compares checkpoints after every epoch."""
+    """A trainer that evaluates, saves and compares checkpoints after every epoch.
+
+    Args:
+        judge: which exits choose the best checkpoint: all of them (`mean`) or the `last`.
+    """
     trainer = OrderedTrainer(
         model=model,
-        args=_arguments(settings, scratch, len(train)),
+        args=_arguments(settings, scratch, len(train), BEST[judge]),
         train_dataset=train,
         eval_dataset=calibration,
         data_collator=functools.partial(collate, encoder),
@@ -53,7 +59,7 @@ def build_trainer(
     return trainer
 
 
-def _arguments(settings: TrainRecipe, scratch: Path, rows: int) -> TrainingArguments:
+def _arguments(settings: TrainRecipe, scratch: Path, rows: int, best: str) -> TrainingArguments:
     steps_per_epoch = math.ceil(rows / settings.batch_size)
     half, brain = _precision(settings.mixed_precision)
     return TrainingArguments(
@@ -76,7 +82,7 @@ def _arguments(settings: TrainRecipe, scratch: Path, rows: int) -> TrainingArgum
         save_strategy="epoch",
         save_total_limit=2,  # the best and the last; with 1 a stop would delete the last
         load_best_model_at_end=True,
-        metric_for_best_model=BEST,
+        metric_for_best_model=best,
         greater_is_better=True,
         logging_strategy="steps",
         logging_steps=max(1, steps_per_epoch // 20),
@@ -104,12 +110,27 @@ def _precision(wanted: str) -> tuple[bool, bool]:
 
 
 def _predictions(outputs: tuple[torch.Tensor, ...], labels: torch.Tensor) -> torch.Tensor:
-    """Only the exits' predictions are gathered, (rows, exits)."""
-    return outputs[1].argmax(-1)
+    """Only the exits' predictions are gathered, (rows, exits), or (rows, words, exits).
+
+    Rows have to stay rows, also of a model of words: the Trainer counts them.
+    """
+    answers = outputs[1].argmax(-1)
+    if labels.ndim == 1:
+        return answers
+    rows = labels.new_full((*labels.shape, answers.shape[-1]), NO_LABEL)
+    rows[labels != NO_LABEL] = answers
+    return rows
 
 
 def exit_metrics(layers: list[int], result: EvalPrediction) -> dict[str, float]:
-    """Accuracy of every exit and their mean, which chooses the best checkpoint."""
-    right = np.asarray(result.predictions) == np.asarray(result.label_ids)[:, None]
+    """Accuracy of every exit, their mean and the last: one of these chooses the checkpoint."""
+    labels, answers = np.asarray(result.label_ids), np.asarray(result.predictions)
+    if labels.ndim == 2:  # words, some rows of which are only padding
+        labels, answers = labels[labels != NO_LABEL], answers[labels != NO_LABEL]
+    right = answers == labels[:, None]
     per_exit = {f"accuracy_layer_{m}": float(right[:, i].mean()) for i, m in enumerate(layers)}
-    return {BEST: float(right.mean()), **per_exit}
+    return {
+        BEST["mean"]: float(right.mean()),
+        BEST["last"]: float(right[:, -1].mean()),
+        **per_exit,
+    }

@@ -1,0 +1,88 @@
+"""`de3 methods`: what can be trained and compared."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from de3bert.cli.options import Json, Quiet
+from de3bert.cli.output import Voice, grid
+
+EXAMPLE = "Example: de3 methods de3"
+GROUPS = ("ours", "baseline", "early exit", "reference", "distillation", "tokens")
+COLUMNS = ["method", "heads", "prototypes", "router", "phases", "leaves by", "extra parameters"]
+
+
+def run(
+    name: Annotated[str | None, typer.Argument(help="One method, in detail.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """List the methods by group, or one with its parts, losses and options."""
+    voice = Voice(json, quiet)
+    from de3bert.methods import METHODS
+    from de3bert.study.declared import STANDARD, describe
+
+    if name is not None:
+        found = describe(name)
+        voice.result(found, *_details(found))
+        return
+    every = [describe(each) for each in METHODS]
+    shown: list[Any] = []
+    for group in sorted({each["group"] for each in every}, key=_place):
+        rows = [_row(each) for each in every if each["group"] == group]
+        shown += [grid(COLUMNS, rows, title=group), ""]
+    size = "{layers} layers, {hidden} wide, {classes} classes".format(**STANDARD)
+    shown.append(f"extra parameters: what exits add to {size}; `de3 methods NAME` tells more")
+    voice.result(every, *shown)
+
+
+def _place(group: str) -> int:
+    return GROUPS.index(group) if group in GROUPS else len(GROUPS)
+
+
+def _row(found: dict[str, Any]) -> list[Any]:
+    phases = f"as {found['training']}" if found["training"] else _phases(found)
+    return [found["name"], found["heads"], _or_dash(found["prototypes"]),
+            _or_dash(found["router"]), phases, ", ".join(found["families"]),
+            _total(found["exit_parameters"])]  # fmt: skip
+
+
+def _phases(found: dict[str, Any]) -> str:
+    names = ", ".join(phase["name"] for phase in found["phases"])
+    return f"{names} (teacher: {found['teacher']})" if found["teacher"] else names
+
+
+def _or_dash(word: str) -> str:
+    return "-" if word == "none" else word
+
+
+def _total(parts: dict[str, int] | None) -> str:
+    return "-" if parts is None else f"{sum(parts.values()):,}"
+
+
+def _details(found: dict[str, Any]) -> list[Any]:
+    lines = [
+        f"{found['name']}: {found['summary']}",
+        f"{found['citation']}; group: {found['group']}",
+    ]
+    for part in ("pooling", "heads", "prototypes", "router", "depth", "token_exits"):
+        lines.append(f"  {part.replace('_', ' ')}: {found[part]}")
+    lines.append(f"  leaves by: {', '.join(found['families'])}")
+    if found["lambdas"]:
+        lines.append(f"  lambda: calibration chooses among {found['lambdas']}")
+    for part in ("training", "teacher", "finish"):
+        if found[part]:
+            lines.append(f"  {part}: {found[part]}")
+    for phase in found["phases"]:
+        losses = " + ".join(f"{each['weight']} {each['loss']}" for each in phase["losses"])
+        trains = phase["trains"]
+        learns = trains if isinstance(trains, str) else ", ".join(trains)
+        lines.append(f"  phase {phase['name']}: {losses}; learns: {learns}")
+    for part, count in (found["exit_parameters"] or {}).items():
+        lines.append(f"  extra parameters, {part}: {count:,}")
+    if not found["options"]:
+        return [*lines, "  no options"]
+    options = [[key, value] for key, value in found["options"].items()]
+    return [*lines, "", grid(["option", "default"], options)]

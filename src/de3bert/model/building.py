@@ -1,0 +1,98 @@
+"""What must be checked or found out before a model is built on a backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from de3bert.errors import UsageError
+from de3bert.methods import Method
+from de3bert.methods.method import OptionValue
+from de3bert.model.backbone import Backbone
+from de3bert.model.config import PrototypeKind
+from de3bert.objective.distance import DAR_FORMS
+from de3bert.registry import unknown
+
+__all__ = [
+    "checked_options",
+    "checked_prototypes",
+    "chosen_pooling",
+    "dropout_of",
+    "fitting_length",
+    "label_names",
+]
+
+
+def label_names(labels: Any, num_labels: int | None) -> list[str]:
+    names = (
+        [str(name) for name in labels] if labels else [f"LABEL_{i}" for i in range(num_labels or 0)]
+    )
+    if num_labels is not None and len(names) != num_labels:
+        raise UsageError(f"num_labels={num_labels}, but {len(names)} labels were named.")
+    if len(names) < 2:
+        raise UsageError(f"A classifier needs at least two classes, got {len(names)}.")
+    return names
+
+
+def checked_options(method: Method, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    resolved = method.resolve(options)
+    if "dar" in resolved:
+        DAR_FORMS[str(resolved["dar"])]
+    return resolved
+
+
+def checked_prototypes(kind: str) -> PrototypeKind:
+    if kind not in get_args(PrototypeKind):
+        raise UsageError(unknown("kind of prototypes", kind, get_args(PrototypeKind)))
+    return cast(PrototypeKind, kind)
+
+
+# Where families keep the dropout of their own classification head, before the general one.
+DROPOUTS = (
+    "classifier_dropout",
+    "classifier_dropout_prob",
+    "seq_classif_dropout",
+    "cls_dropout",
+    "hidden_dropout_prob",
+    "dropout",
+)
+
+
+def dropout_of(backbone_config: Any) -> float:
+    for name in DROPOUTS:
+        value = getattr(backbone_config, name, None)
+        if value is not None:
+            return float(value)
+    return 0.1
+
+
+def fitting_length(max_length: int, backbone_config: Any) -> int:
+    """`max_length`, or the backbone's limit when that is shorter."""
+    positions = getattr(backbone_config, "max_position_embeddings", None)
+    if positions is None or positions < 1:
+        return max_length
+    # RoBERTa and its kin begin counting positions behind the padding index, 1 unless changed.
+    offset = 0
+    if backbone_config.model_type in OFFSET_POSITIONS:
+        offset = max(2, (getattr(backbone_config, "pad_token_id", None) or 0) + 1)
+    return min(max_length, positions - offset)
+
+
+OFFSET_POSITIONS = {
+    "camembert",
+    "data2vec-text",
+    "ibert",
+    "luke",
+    "mpnet",
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
+}
+
+
+def chosen_pooling(method: Method, backbone: Backbone) -> str:
+    """The method's pooling, except that a pooler needs a backbone that was trained with one."""
+    if method.pooling is not None and backbone.default_pooling != "mean":
+        return method.pooling
+    return backbone.default_pooling

@@ -1,0 +1,218 @@
+"""Tagged sentences through a model of words: scores at a policy, and operating points."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from de3bert.data.labels import LabelSet
+from de3bert.data.words import WordTable
+from de3bert.errors import UsageError
+from de3bert.exits import OperatingPoint
+from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID
+from de3bert.exits.cost import exit_histogram
+from de3bert.exits.points import Target
+from de3bert.exits.spans import has_spans, span_f1
+from de3bert.exits.word_curve import calibrate_words, check_metric, tally
+from de3bert.exits.word_replay import WordTrace
+from de3bert.exits.words import WordPolicy
+from de3bert.machine import versions
+from de3bert.methods import METHODS
+from de3bert.runtime.load import check_folder, load, read_config
+from de3bert.runtime.points import check_point_name, store_points
+from de3bert.runtime.words import TaggedSentence, WordClassifier
+
+__all__ = [
+    "WordEvaluation",
+    "calibrate_word_model",
+    "evaluate_words",
+    "is_word_model",
+    "load_words",
+    "predict_sentences",
+]
+
+
+@dataclass(frozen=True)
+class WordEvaluation:
+    """Scores of one policy on tagged sentences, with what it cost.
+
+    `layers_mean` counts the layers of a mean piece of a word; `sentence_layers_mean` those that
+    were run for a mean sentence: with words that halt one by one the last of them decides.
+    """
+
+    point: str | None
+    policy: str
+    rows: int  # words
+    sentences: int
+    truncated: int
+    metric: str
+    score: float
+    score_interval: tuple[float, float]
+    scores: dict[str, float]
+    layers_mean: float
+    layer_speedup: float
+    sentence_layers_mean: float
+    exit_histogram: dict[int, int]  # words
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()}}
+
+
+def is_word_model(model: str | Path) -> bool:
+    """Whether a folder holds a model of words; a hub id cannot be told before it is loaded."""
+    path = Path(model) / "config.json"
+    return path.exists() and read_config(model).get("token_exits") == "words"
+
+
+def load_words(model: str | Path, threads: int | None = None) -> WordClassifier:
+    """A model of words, or a UsageError when the model classifies texts."""
+    loaded = cast(object, load(model, threads=threads))
+    if not isinstance(loaded, WordClassifier):
+        raise UsageError(f"{model} classifies texts, and this is for a model that tags words.")
+    return loaded
+
+
+def evaluate_words(
+    classifier: WordClassifier,
+    table: WordTable,
+    *,
+    point: str | None = None,
+    policy: str | WordPolicy | None = None,
+    metric: str | None = None,
+    batch_size: int = 32,
+) -> WordEvaluation:
+    """Tags with real stopping and scores the answers; a word that was cut off counts as wrong."""
+    metric = metric or str(classifier.config.metric)
+    check_metric(metric, classifier.label_names)
+    chosen = classifier.policy(point, policy)
+    actual = [[classifier.label_names[number] for number in row] for row in _numbers(
+        classifier, table)]  # fmt: skip
+    start = time.perf_counter()
+    answers = classifier.predict(table.inputs(), policy=chosen, batch_size=batch_size)
+    seconds = time.perf_counter() - start
+    given = [answer.tags for answer in answers]
+    counts = tally(actual, given, metric)
+    layers, mean, longest = _cost(answers)
+    return WordEvaluation(
+        point=classifier.point_name(point) if policy is None else None,
+        policy=str(chosen),
+        rows=sum(len(tags) for tags in actual),
+        sentences=len(table),
+        truncated=classifier.truncated,
+        metric=metric,
+        score=float(counts.score()),
+        score_interval=counts.interval(),
+        scores=_scores(actual, given, classifier.label_names),
+        layers_mean=mean,
+        layer_speedup=classifier.config.base_depth / mean,
+        sentence_layers_mean=longest,
+        exit_histogram=exit_histogram(layers, classifier.backend.exit_layers),
+        seconds=seconds,
+    )
+
+
+def predict_sentences(
+    classifier: WordClassifier,
+    table: WordTable,
+    *,
+    point: str | None = None,
+    policy: str | None = None,
+    batch_size: int = 32,
+) -> list[dict[str, Any]]:
+    """One dict per sentence: the input's own columns, then words, tags, scores and exit layers."""
+    answers = classifier.predict(table.inputs(), point, policy=policy, batch_size=batch_size)
+    own = set(TaggedSentence.__dataclass_fields__)
+    kept = {k if k not in own else f"input_{k}": v for k, v in table.columns.items()}
+    return [
+        {**{name: values[row] for name, values in kept.items()}, **answer.to_json()}
+        for row, answer in enumerate(answers)
+    ]
+
+
+def calibrate_word_model(
+    folder: str | Path,
+    target: str,
+    name: str,
+    *,
+    table: WordTable | None,
+    family: str | None = None,
+    wide: bool = False,
+    metric: str | None = None,
+    default: bool = False,
+    batch_size: int = 32,
+    progress: str | None = None,
+) -> OperatingPoint:
+    """Finds the SENTEE policy that meets `target` on tagged sentences, and stores it."""
+    if table is None:
+        raise UsageError("A model of words is calibrated on tagged sentences: give --data FILE.")
+    wanted = Target.parse(target)
+    check_point_name(name)
+    check_folder(Path(folder))
+    config = read_config(folder)
+    metric = metric or str(config.get("metric", "accuracy"))
+    classifier = load_words(folder)
+    check_metric(metric, classifier.label_names)
+    point = calibrate_words(
+        trace_sentences(classifier, table, batch_size, progress),
+        wanted,
+        name=name,
+        family=family or METHODS[config["method"]].signal,
+        lambdas=WIDE_LAMBDA_GRID if wide else LAMBDA_GRID,
+        metric=metric,
+    )
+    store_points(folder, [point], default=name if default else None)
+    return point
+
+
+def trace_sentences(
+    classifier: WordClassifier,
+    table: WordTable,
+    batch_size: int = 32,
+    progress: str | None = None,
+) -> WordTrace:
+    """A labelled trace of tagged sentences that says what made it."""
+    info: dict[str, Any] = {
+        "data": {"source": table.source, "sha256": table.sha256, "rows": len(table)},
+        "weights": classifier.weights_sha256,
+        "max_length": classifier.config.max_length,
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    numbers = _numbers(classifier, table)
+    words = classifier.trace(
+        table.inputs(), numbers, batch_size=batch_size, info=info, progress=progress
+    )
+    words.trace.info["data"]["truncated"] = classifier.truncated
+    return words
+
+
+def _numbers(classifier: WordClassifier, table: WordTable) -> list[list[int]]:
+    names = LabelSet(classifier.label_names)
+    return [names.encode(tags).tolist() for tags in table.known_tags]
+
+
+def _cost(answers: Sequence[TaggedSentence]) -> tuple[NDArray[np.int64], float, float]:
+    """The layers of each word, (words,), of a mean piece, and of a mean sentence."""
+    known = [np.array([m for m in each.exit_layers if m is not None]) for each in answers]
+    pieces = np.array([p for each in answers for p in each.pieces if p is not None])
+    layers = np.concatenate(known)
+    mean = float((layers * pieces).sum() / pieces.sum())
+    return layers, mean, float(np.mean([each.max() for each in known]))
+
+
+def _scores(
+    actual: Sequence[Sequence[str]], given: Sequence[Sequence[str | None]], names: Sequence[str]
+) -> dict[str, float]:
+    scores = {"accuracy": float(tally(actual, given, "accuracy").score())}
+    if has_spans(names):
+        found = span_f1(actual, given)
+        scores |= {f"span_{name}": value for name, value in found.items()}
+    return scores

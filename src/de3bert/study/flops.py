@@ -1,0 +1,147 @@
+"""Floating-point operations of layers and exits for one text.
+
+Counted as the paper counts: two for each multiplication of a linear layer, 8 per element of a layer
+norm, and nothing else; with 128 tokens and 768 wide a layer has 1,813,512,192. That leaves out the
+two products of attention (scores and context, 4 S^2 d per layer); `attention=True` adds them.
+Softmax, activations, biases and residuals are below one percent and never counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Sizes", "edr", "embedding", "exit_costs", "flops_at", "flops_of", "layer", "linear"]
+
+NORM = 8  # per element: mean, variance, scale and shift, each counted twice
+POOLERS = ("shared_pooler", "own_pooler")
+POLICY_WIDTH = 32
+
+
+def linear(inputs: int, outputs: int, vectors: float = 1.0) -> float:
+    """A linear layer on so many vectors: two operations per weight."""
+    return 2.0 * inputs * outputs * vectors
+
+
+def embedding(hidden: int, tokens: float) -> float:
+    """Its layer norm; looking up is free."""
+    return NORM * hidden * tokens
+
+
+def layer(hidden: int, inner: int, tokens: float, *, attention: bool = False) -> float:
+    """One encoder layer: four projections, the feed-forward part, two norms.
+
+    2 S (4 d^2 + 2 d d_ff) + 2 * 8 S d, and 4 S^2 d with attention's own products.
+    """
+    dense = 4 * linear(hidden, hidden, tokens) + 2 * linear(hidden, inner, tokens)
+    products = 4.0 * tokens * tokens * hidden if attention else 0.0
+    return dense + 2 * NORM * hidden * tokens + products
+
+
+def edr(hidden: int) -> float:
+    """Two cosine distances, each a product and two norms: 12 d."""
+    return 12.0 * hidden
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the count needs to know of a model."""
+
+    hidden: int
+    inner: int
+    classes: int
+    exit_layers: tuple[int, ...]
+    pooling: str = "mean"
+    prototypes: str = "none"
+    heads: str = "linear"
+    router: str = "none"
+    head_size: int = 128  # of attention heads
+
+    @classmethod
+    def of_model(cls, folder: str | Path) -> Sizes:
+        """From a model folder's config."""
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        backbone = config["backbone_config"]
+        hidden = int(backbone.get("hidden_size") or backbone.get("dim"))
+        inner = backbone.get("intermediate_size") or backbone.get("hidden_dim") or 4 * hidden
+        parts = {
+            name: str(config[name])
+            for name in ("pooling", "prototypes", "heads", "router")
+            if name in config
+        }
+        size = int((config.get("method_options") or {}).get("head_size", 128))
+        layers = tuple(int(each) for each in config["exit_layers"])
+        return cls(hidden, int(inner), len(config["id2label"]), layers, **parts, head_size=size)
+
+
+Head = Callable[[Sizes, int, float], float]  # the cost of exit number i, from 0
+HEADS: dict[str, Head] = {
+    "linear": lambda s, i, tokens: linear(s.hidden, s.classes),
+    # a sum of the vectors so far, weighted
+    "mixed": lambda s, i, tokens: linear(s.hidden, s.classes) + 2.0 * s.hidden * (i + 1),
+    # every later vector is predicted, and all of them are projected to 2 K numbers
+    "fused": lambda s, i, tokens: (
+        linear(s.hidden, s.hidden, len(s.exit_layers) - 1 - i)
+        + linear(s.hidden, 2 * s.classes, len(s.exit_layers))
+        + linear(s.classes, s.classes)
+    ),
+    # narrowed, keys and values of all tokens; query, output and dense of one; two products
+    "attention": lambda s, i, tokens: (
+        linear(s.hidden, s.head_size, tokens)
+        + linear(s.head_size, s.head_size, 2 * tokens + 3)
+        + 4.0 * tokens * s.head_size
+        + linear(s.head_size, s.classes)
+    ),
+}
+
+
+def exit_costs(sizes: Sizes, tokens: float) -> list[float]:
+    """What each exit takes, the final one last; it has neither projection nor router."""
+    head = HEADS.get(sizes.heads, HEADS["linear"])
+    shared = linear(sizes.hidden, sizes.hidden) if sizes.pooling in POOLERS else 0.0
+    last = len(sizes.exit_layers) - 1
+    return [
+        head(sizes, i, tokens) + shared + (_decision(sizes) if i < last else 0.0)
+        for i in range(last + 1)
+    ]
+
+
+def _decision(sizes: Sizes) -> float:
+    """What an internal exit adds to its head: projection and distances, or a router."""
+    total = 0.0
+    if sizes.prototypes == "linear":
+        total += linear(sizes.hidden, sizes.hidden)
+    if sizes.prototypes != "none":
+        total += edr(sizes.hidden)
+    if sizes.router == "lte":
+        total += linear(sizes.hidden, 1)
+    elif sizes.router == "policy":
+        total += linear(sizes.hidden, POLICY_WIDTH) + linear(POLICY_WIDTH, 1)
+    return total
+
+
+def flops_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
+    """The counts of a model at a text length, as JSON."""
+    return {
+        "tokens": tokens,
+        "embedding": embedding(sizes.hidden, tokens),
+        "layer": layer(sizes.hidden, sizes.inner, tokens),
+        "layer_with_attention": layer(sizes.hidden, sizes.inner, tokens, attention=True),
+        "exits": exit_costs(sizes, tokens),
+        "heads_known": sizes.heads in HEADS,  # others are counted as linear ones
+    }
+
+
+def flops_at(counts: dict[str, Any], exit_layers: Sequence[int], layers: float) -> float:
+    """Operations when `layers` layers run in the mean: embedding, layers, exits on the way.
+
+    Exits are charged as if all rows left at the mean layer; with exits of equal cost that is exact.
+    """
+    spent = np.cumsum([0.0, *counts["exits"]])
+    exits = float(np.interp(layers, [0, *exit_layers], spent))
+    return float(counts["embedding"] + layers * counts["layer_with_attention"] + exits)

@@ -1,0 +1,117 @@
+"""The record of one run: what was trained, from what, by which command, and what it scored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from de3bert.errors import De3Error
+from de3bert.exits.trace import Trace
+from de3bert.files import write_json
+from de3bert.machine import machine, versions
+from de3bert.study.flops import Sizes, flops_of
+from de3bert.study.parameters import parameters_of
+from de3bert.study.plan import Job
+from de3bert.study.scoring import exit_scores, score_method
+
+__all__ = ["FORMAT", "RUN", "VERSION", "build_record", "read_record", "rescored", "scored_as"]
+
+FORMAT, VERSION = "de3bert-run", 1
+RUN = "run.json"
+SCORING = 1  # counts up when scores are made in another way
+TRAINED = ("seconds", "steps", "phases", "notes")
+
+
+def build_record(
+    job: Job,
+    key: str,
+    folder: Path,
+    *,
+    command: str,
+    hashes: Mapping[str, str],
+    rows: Mapping[str, int],
+) -> dict[str, Any]:
+    """Everything about a finished run, from its folder: the model's own record, and the traces."""
+    main = read_traces(job, folder)[1][job.task.main_test]
+    trained = json.loads((folder / "model" / "training.json").read_text(encoding="utf-8"))
+    sizes = Sizes.of_model(folder / "model")
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "key": key,
+        "task": job.task.name,
+        "training": job.training,
+        "seed": job.seed,
+        "teacher": job.teacher.training if job.teacher else None,
+        "command": command,
+        "machine": machine(),
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "backbone": job.spec.backbone,
+        "settings": job.settings(),
+        "sha256": dict(hashes),
+        "rows": dict(rows),
+        "training_record": {name: trained[name] for name in TRAINED if name in trained},
+        "exit_layers": list(main.exit_layers),
+        "base_depth": main.base,
+        "label_names": list(main.label_names),
+        "exit_accuracy": exit_scores(main, ["accuracy"]),
+        "parameters": parameters_of(folder / "model"),
+        "flops": flops_of(sizes, float(main.tokens.mean())),
+    }
+    return rescored(record, job, folder)
+
+
+def rescored(record: Mapping[str, Any], job: Job, folder: Path) -> dict[str, Any]:
+    """The record with the scores that the study asks for now, from the run's traces."""
+    calibration, tests = read_traces(job, folder)
+    task, speeds = job.task, job.spec.speeds
+    methods = {
+        name: score_method(name, calibration, tests, task.metrics, speeds) for name in job.methods
+    }
+    return {**record, "scored_as": scored_as(job), "methods": methods}
+
+
+def scored_as(job: Job) -> dict[str, Any]:
+    """What a run is scored by; scores of other speeds, metrics or methods are made anew."""
+    return {
+        "scoring": SCORING,
+        "methods": list(job.methods),
+        "metrics": list(job.task.metrics),
+        "speeds": list(job.spec.speeds),
+        "tests": list(job.task.test),
+    }
+
+
+def read_traces(job: Job, folder: Path) -> tuple[Trace, dict[str, Trace]]:
+    tests = {name: Trace.load(folder / f"test-{name}.trace") for name in job.task.test}
+    return Trace.load(folder / "calibration.trace"), tests
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A stored record; De3Error when it is damaged or of a newer version."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise De3Error(f"{path} cannot be read: {error}. Remove it and run again.") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise De3Error(f"{path} is not the record of a run. Remove it and run again.")
+    if record.get("version", 0) > VERSION:
+        raise De3Error(
+            f"{path} has version {record['version']}; this version of de3bert reads up to "
+            f"{VERSION}. Update de3bert."
+        )
+    return record
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    write_json(path, record)
+
+
+def find_records(places: Iterable[Path]) -> dict[str, dict[str, Any]]:
+    """All records in these files by key; of one key the last place counts."""
+    records = (read_record(path) for path in places)
+    return {record["key"]: record for record in records}

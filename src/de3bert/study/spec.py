@@ -1,0 +1,169 @@
+"""A study file says which methods are compared on which tasks: TOML, checked at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from de3bert.errors import UsageError
+
+__all__ = ["LatencySpec", "StudySpec", "TaskSpec", "expand", "load_study"]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
+POOLING = "pooling"
+SPEEDS = (1.5, 2.0, 2.5, 3.0, 4.0)
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TaskSpec(Section):
+    """One task: files, columns, how many rows, how it is scored.
+
+    Args:
+        train: the file that training and calibration rows are drawn from; they never overlap.
+        test: name -> file; scores are reported on the first.
+        rows: training rows; None takes all that calibration leaves.
+        metrics: what a score is; of several, their mean (GLUE scores MRPC by F1 and accuracy).
+        seeds: instead of the study's.
+        training: settings of [train] that differ for this task.
+    """
+
+    name: str
+    train: str
+    test: dict[str, str] = Field(min_length=1)
+    rows: int | None = Field(default=None, ge=2)
+    calibration_rows: int = Field(ge=2)
+    text: str | None = None
+    text_pair: str | None = None
+    label: str | None = None
+    max_length: int = Field(default=128, ge=8)
+    metrics: list[str] = Field(default=["accuracy"], min_length=1)
+    seeds: list[int] | None = Field(default=None, min_length=1)
+    training: dict[str, Any] = {}
+
+    @field_validator("name")
+    @classmethod
+    def _named(cls, name: str) -> str:
+        return _file_name(name)
+
+    @field_validator("test")
+    @classmethod
+    def _tests_named(cls, test: dict[str, str]) -> dict[str, str]:
+        return {_file_name(name): path for name, path in test.items()}
+
+    @property
+    def main_test(self) -> str:
+        """The name of the test file that scores are reported on."""
+        return next(iter(self.test))
+
+    @property
+    def metric(self) -> str:
+        """The score's name, such as `f1+accuracy`."""
+        return "+".join(self.metrics)
+
+
+class LatencySpec(Section):
+    """Which models are timed when `--latency` asks for it: those of one task and one seed."""
+
+    task: str | None = None  # None: the first
+    rounds: int = Field(default=15, ge=3)
+
+
+class StudySpec(Section):
+    """A whole study, in the order of the work: tasks, then seeds, then methods."""
+
+    title: str = "Comparison of early-exit methods"
+    backbone: str
+    pooling: str | None = None
+    seeds: list[int] = Field(default=[42], min_length=1)
+    methods: list[str] = Field(min_length=1)
+    chosen: str = "de3"
+    speeds: list[float] = Field(default=list(SPEEDS), min_length=1)
+    keep_models: bool = True
+    train: dict[str, Any] = {}
+    latency: LatencySpec | None = None
+    method: dict[str, dict[str, float | str]] = {}  # name -> its options; `pooling` is one too
+    task: list[TaskSpec] = Field(min_length=1)
+
+    @field_validator("speeds")
+    @classmethod
+    def _rising(cls, speeds: list[float]) -> list[float]:
+        if any(speed < 1 for speed in speeds):
+            raise ValueError(f"a layer speed-up is 1 or more, got {min(speeds):g}")
+        return sorted(set(speeds))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [task.name for task in self.task]
+        for what, values in (("task", names), ("method", self.methods), ("seed", self.seeds)):
+            twice = [value for value, count in Counter(values).items() if count > 1]
+            if twice:
+                raise ValueError(f"the {what} {twice[0]} is there twice")
+        if self.chosen not in self.methods:
+            raise ValueError(f"the chosen method {self.chosen} is not among the methods")
+        if self.latency and self.latency.task not in (None, *names):
+            raise ValueError(f"latency.task is {self.latency.task}, which is none of the tasks")
+        return self
+
+    def seeds_of(self, task: TaskSpec) -> list[int]:
+        return task.seeds or self.seeds
+
+    def options_of(self, method: str) -> dict[str, float | str]:
+        """The options that the study gives a method; the pooling is not among them."""
+        given = self.method.get(method, {})
+        return {name: value for name, value in given.items() if name != POOLING}
+
+    def pooling_of(self, method: str) -> str | None:
+        """The pooling that the study asks of this method alone."""
+        given = self.method.get(method, {}).get(POOLING)
+        return None if given is None else str(given)
+
+    def train_of(self, task: TaskSpec) -> dict[str, Any]:
+        """The [train] settings of one task."""
+        return {**self.train, **task.training}
+
+
+def load_study(path: str | Path) -> StudySpec:
+    """Reads and checks a study file; UsageError names every wrong setting."""
+    try:
+        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"The study file {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"The study file {path} is not valid TOML: {error}") from error
+    try:
+        return StudySpec.model_validate(settings)
+    except ValidationError as error:
+        lines = [f"  {'.'.join(map(str, e['loc'])) or 'study'}: {e['msg']}" for e in error.errors()]
+        raise UsageError(f"The study file {path} is not valid:\n" + "\n".join(lines)) from error
+
+
+def expand(path: str) -> str:
+    """A path with its environment variables filled in; one that is not set is an error."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match["braced"] or match["plain"]
+        found = os.environ.get(name)
+        if not found:
+            raise UsageError(
+                f"The study reads {path}, but the environment variable {name} is not set. "
+                f"Set it to the folder that holds the material: export {name}=..."
+            )
+        return found
+
+    return VARIABLE.sub(value, path)
+
+
+def _file_name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise ValueError(f'"{name}" is to name files: letters, digits, dots, dashes, underscores')
+    return name

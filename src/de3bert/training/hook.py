@@ -1,0 +1,74 @@
+"""What a step hook is: what a phase of training needs besides a loss.
+
+A hook may compute something per row before the phase (it becomes `batch.extras`), change the model
+for the time of the phase, and take part in every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from de3bert.errors import De3Error
+from de3bert.methods.method import OptionValue
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.tokens import TextEncoder
+from de3bert.objective import Clock
+from de3bert.registry import Registry
+from de3bert.training.rows import Rows
+
+__all__ = ["HOOKS", "Hook", "PhaseContext"]
+
+
+@dataclass
+class PhaseContext:
+    """What a hook may use.
+
+    Attributes:
+        rows: the training rows; their `extras` may be set.
+        held: the calibration rows.
+        backbone: folder or hub id of the pretrained encoder the model was made from.
+        teacher: folder of the model to learn from, for methods that have one.
+        seed: of the training.
+    """
+
+    model: EarlyExitForSequenceClassification
+    rows: Rows
+    held: Rows
+    encoder: TextEncoder
+    options: Mapping[str, OptionValue]
+    backbone: str
+    teacher: Path | None
+    seed: int
+
+    def teacher_model(self) -> EarlyExitForSequenceClassification:
+        if self.teacher is None:
+            raise De3Error("This phase learns from a teacher, and none was trained.")
+        loaded = EarlyExitForSequenceClassification.from_pretrained(str(self.teacher))
+        return loaded.eval().requires_grad_(False)
+
+
+class Hook:
+    """The base of all hooks: does nothing."""
+
+    def __init__(self, context: PhaseContext) -> None:
+        self.context = context
+
+    def check(self) -> None:
+        """Refuses what it could not do, before anything is trained.
+
+        Called once before the teacher is there and once when it is.
+        """
+
+    def before(self) -> None:
+        """Before the phase, also when it is resumed."""
+
+    def step(self, clock: Clock) -> None:
+        """Before every step."""
+
+    def after(self) -> None:
+        """After the phase."""
+
+
+HOOKS: Registry[type[Hook]] = Registry("step hook")

@@ -1,0 +1,52 @@
+"""What a model says of many rows, in one pass without gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.outputs import EarlyExitOutput
+from de3bert.model.tokens import TextEncoder
+from de3bert.training.rows import Rows, collate
+
+__all__ = ["exit_logits", "over_rows"]
+
+BATCH = 64
+
+
+@torch.no_grad()
+def over_rows(
+    model: EarlyExitForSequenceClassification,
+    rows: Rows,
+    encoder: TextEncoder,
+    read: Callable[[EarlyExitOutput], Tensor],
+) -> Tensor:
+    """`read` of the model's output for every row, in the order of the rows. (rows, ...)"""
+    was_training = model.training
+    model.eval()
+    order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
+    found = []
+    for start in range(0, len(rows), BATCH):
+        batch = collate(encoder, [rows[index] for index in order[start : start + BATCH]])
+        given = {k: v.to(model.device) for k, v in batch.items() if k not in ("labels", "extras")}
+        output = model(**given)
+        assert isinstance(output, EarlyExitOutput)
+        found.append(read(output).float().cpu())
+    model.train(was_training)
+    back = torch.argsort(torch.tensor(order))
+    return torch.cat(found)[back]
+
+
+def exit_logits(
+    model: EarlyExitForSequenceClassification, rows: Rows, encoder: TextEncoder
+) -> Tensor:
+    """Logits of all exits, (rows, exits, classes)."""
+
+    def read(output: EarlyExitOutput) -> Tensor:
+        assert output.exit_logits is not None
+        return output.exit_logits
+
+    return over_rows(model, rows, encoder, read)

@@ -1,0 +1,121 @@
+"""Reading sentences of words with tags."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+
+import numpy as np
+import pytest
+
+from de3bert.data.words import read_word_inputs, read_words
+from de3bert.errors import De3Error, UsageError
+
+SENTENCES = [["Ada", "wrote", "it"], ["Rome"]]
+TAGS = [["B-PER", "O", "O"], ["B-LOC"]]
+LINES = "-DOCSTART- -X- O\n\nAda NNP B-PER\nwrote VB O\nit PR O\n\n\nRome NNP B-LOC\n"
+
+
+def jsonl(path, rows):
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("names", [("tokens", "ner_tags"), ("words", "tags"), ("tokens", "labels")])
+def test_list_columns(tmp_path, names):
+    rows = [dict(zip(names, row, strict=True)) for row in zip(SENTENCES, TAGS, strict=True)]
+    table = read_words(jsonl(tmp_path / "a.jsonl", [{"id": 7, **row} for row in rows]))
+    assert table.sentences == SENTENCES
+    assert table.tags == TAGS
+    assert table.columns["id"] == [7, 7]
+    assert len(table.sha256) == 64
+    assert read_words({names[0]: SENTENCES, names[1]: TAGS}).tags == TAGS
+
+
+def test_parquet_lists_and_numbered_tags(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    numbered = [[1, 0, 0], [3]]
+    parquet.write_table(pa.table({"tokens": SENTENCES, "tags": numbered}), tmp_path / "a.parquet")
+    assert read_words(tmp_path / "a.parquet").tags == numbered
+    arrays = {"tokens": SENTENCES, "tags": [np.array(row) for row in numbered]}
+    assert read_words(arrays).tags == numbered
+
+
+@pytest.mark.parametrize("suffix", ["conll", "txt", "bio"])
+def test_a_word_and_its_tag_per_line(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    path.write_text(LINES)
+    assert read_words(path).sentences == SENTENCES
+    assert read_words(path).tags == TAGS
+    path.write_text(LINES.replace(" ", "\t").replace("\n", "\r\n"))
+    assert read_words(path).tags == TAGS
+    packed = tmp_path / f"b.{suffix}.gz"
+    packed.write_bytes(gzip.compress(LINES.encode()))
+    assert read_words(packed).sentences == SENTENCES
+
+
+def test_tags_may_be_absent_where_they_are_not_needed(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("Ada\nwrote\n\nRome\n")
+    assert read_words(path, need_tags=False).tags is None
+    with pytest.raises(UsageError, match="no column of tags"):
+        read_words(path)
+    with pytest.raises(UsageError, match="has no tags"):
+        _ = read_words(path, need_tags=False).known_tags
+
+
+def test_given_columns_limit_and_take():
+    columns = {"w": SENTENCES, "t": TAGS}
+    table = read_words(columns, words="w", tags="t")
+    assert table.take([1]).sentences == [["Rome"]]
+    assert table.take([1]).tags == [["B-LOC"]]
+    assert len(read_words(columns, words="w", tags="t", limit=1)) == 1
+    with pytest.raises(UsageError, match='no column "x"'):
+        read_words(columns, words="x")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"words": [["a", "b"]], "tags": [["O"]]}, "row 1: 2 words but 1 tags"),
+        ({"words": [["a"], []], "tags": [["O"], []]}, "row 2: .*empty sentence"),
+        ({"words": [["a", " "]], "tags": [["O", "O"]]}, "which is not a word"),
+        ({"words": [["a", None]], "tags": [["O", "O"]]}, "None, which is not a word"),
+        ({"words": [["a", 3]], "tags": [["O", "O"]]}, "3, which is not a word"),
+        ({"words": ["a b"], "tags": [["O", "O"]]}, "is a str, not a list of words"),
+        ({"words": [["a"]], "tags": ["O"]}, "not a list with a tag for each word"),
+        ({"words": [["a"]], "tags": [[0.5]]}, "not a whole number"),
+        ({"text": ["a"], "label": ["x"]}, "no column of words.*rows of text"),
+    ],
+)
+def test_what_is_wrong_is_named(columns, message):
+    with pytest.raises(De3Error, match=message):
+        read_words(columns)
+
+
+def test_files_that_cannot_be_sentences(tmp_path):
+    with pytest.raises(UsageError, match=r"There is no file .*none\.conll"):
+        read_words(tmp_path / "none.conll")
+    (tmp_path / "a.csv").write_text("words,tags\na,O\n")
+    with pytest.raises(UsageError, match="cannot hold lists of words"):
+        read_words(tmp_path / "a.csv")
+    (tmp_path / "b.conll").write_text("\n\n")
+    with pytest.raises(De3Error, match="no sentences"):
+        read_words(tmp_path / "b.conll")
+    (tmp_path / "c.conll").write_text("Ada O\nwrote\n")
+    with pytest.raises(De3Error, match="line 2: 1 fields where the first line has 2"):
+        read_words(tmp_path / "c.conll")
+
+
+def test_standard_input_is_lines_of_words_or_json():
+    given = read_word_inputs("-", io.BytesIO(b"Ada wrote it\nRome\n"))
+    assert given.sentences == SENTENCES
+    lines = b'{"words": ["Ada", "wrote", "it"]}\n{"words": ["Rome"]}\n'
+    assert read_word_inputs("-", io.BytesIO(lines)).sentences == SENTENCES
+    with pytest.raises(De3Error, match=r"line 2: .*empty sentence"):
+        read_word_inputs("-", io.BytesIO(b"Ada\n\nRome\n"))
+    with pytest.raises(De3Error, match="is empty"):
+        read_word_inputs("-", io.BytesIO(b"\n"))
