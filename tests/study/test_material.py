@@ -40,6 +40,19 @@ def test_without_a_number_all_rows_are_used(toy_data, task):
     assert material.train_rows == 480 - 100
 
 
+def test_test_files_are_cut_to_the_same_rows_for_everybody(task):
+    whole = read_material(task)
+    name = task.main_test
+    assert len(whole.tests[name]) == 120
+    cut = read_material(task.model_copy(update={"test_rows": 50})).tests[name]
+    again = read_material(task.model_copy(update={"test_rows": 50})).tests[name]
+    assert cut.texts == again.texts
+    assert len(cut) == 50
+    shares = [np.mean([label == "pos" for label in t.labels]) for t in (cut, whole.tests[name])]
+    assert abs(shares[0] - shares[1]) < 0.02
+    assert len(read_material(task.model_copy(update={"test_rows": 500})).tests[name]) == 120
+
+
 def write_rows(path: Path, rows) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(path)

@@ -57,10 +57,9 @@ def describe(name: str) -> dict[str, Any]:
 def exit_parameters(name: str) -> dict[str, int] | None:
     """What exits add to a BERT of the standard size, by part; None without torch.
 
-    The model is built without memory for its weights, so this takes no time to speak of. A cascade
-    has None as well: what it adds is a second encoder.
+    The model is built without memory for its weights, so this takes no time to speak of.
     """
-    if METHODS[name].depth == CASCADE or not (find_spec("torch") and find_spec("transformers")):
+    if not (find_spec("torch") and find_spec("transformers")):
         return None
     import torch
     from transformers import BertConfig
@@ -72,6 +71,7 @@ def exit_parameters(name: str) -> dict[str, int] | None:
     method = METHODS[name]
     options = method.resolve({})
     depth = len(DEPTHS[method.depth](STANDARD["layers"], options))
+    small = int(float(options["small"])) if method.depth == CASCADE else 0
     config = EarlyExitConfig(
         backbone_config=BertConfig(hidden_size=STANDARD["hidden"], num_hidden_layers=depth),
         method=name,
@@ -80,7 +80,8 @@ def exit_parameters(name: str) -> dict[str, int] | None:
         prototypes=method.prototypes,
         heads=method.heads,
         router=method.router,
-        exit_layers=_exit_layers(method, depth),
+        cascade=small,
+        exit_layers=[small, small + depth] if small else _exit_layers(method, depth),
     )  # a config has two classes unless it is told otherwise
     with torch.device("meta"):
         return EarlyExitForSequenceClassification(config).exit_parameters()

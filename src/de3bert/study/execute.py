@@ -130,9 +130,10 @@ class Study:
     def _untraced(self, job: Job) -> list[str]:
         """The traces that are missing or were made from other rows."""
         folder, material = self.folder(job), self.material(job)
-        wanted = {"calibration": material.source.sha256}
-        wanted |= {f"test-{name}": table.sha256 for name, table in material.tests.items()}
-        return [name for name, sha in wanted.items() if not _is_trace(folder, name, sha)]
+        wanted = {"calibration": (material.source.sha256, job.task.calibration_rows)}
+        for name, table in material.tests.items():
+            wanted[f"test-{name}"] = table.sha256, len(table)
+        return [name for name, rows in wanted.items() if not _is_trace(folder, name, *rows)]
 
     def _trace(self, job: Job, progress: bool) -> None:
         from de3bert.runtime.evaluate import trace_table
@@ -188,9 +189,12 @@ def _check_fit(method: str, task: str, material: Material) -> None:
         )
 
 
-def _is_trace(folder: Path, name: str, sha256: str) -> bool:
+def _is_trace(folder: Path, name: str, sha256: str, rows: int) -> bool:
     path = folder / f"{name}.trace"
+    if not path.exists():
+        return False
     try:
-        return path.exists() and Trace.load(path).info["data"]["sha256"] == sha256
+        trace = Trace.load(path)
+        return trace.info["data"]["sha256"] == sha256 and trace.rows == rows
     except (De3Error, KeyError):
         return False

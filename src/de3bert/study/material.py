@@ -80,7 +80,8 @@ class Material:
 def read_material(task: TaskSpec) -> Material:
     """Reads a task's files and refuses at once what could only fail later."""
     try:
-        material = Material(task, _read(task, task.train), dict(_tests(task)))
+        source = _read(task, task.train)
+        material = Material(task, source, dict(_tests(task, source)))
         if material.train_rows < 2 or material.train_rows + task.calibration_rows > len(
             material.source
         ):
@@ -112,9 +113,16 @@ def backbone_sha256(backbone: str) -> str:
     return digest.hexdigest()
 
 
-def _tests(task: TaskSpec) -> Iterator[tuple[str, Table]]:
+def _tests(task: TaskSpec, source: Table) -> Iterator[tuple[str, Table]]:
+    """The test files, cut to `test_rows`: every class in its share, the same rows for everybody."""
+    labels = LabelSet.from_values(source.labels or [], names=source.label_names)
     for name, path in task.test.items():
-        yield name, _read(task, path)
+        table = _read(task, path)
+        if task.test_rows is not None and len(table) > task.test_rows:
+            numbers = labels.encode(table.labels or [], names=table.label_names)
+            kept = split_rows(numbers, {"test": task.test_rows}, seed=0)["test"]
+            table = table.take(kept.tolist())
+        yield name, table
 
 
 def _read(task: TaskSpec, path: str) -> Table:

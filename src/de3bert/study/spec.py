@@ -32,6 +32,7 @@ class TaskSpec(Section):
         train: the file that training and calibration rows are drawn from; they never overlap.
         test: name -> file; scores are reported on the first.
         rows: training rows; None takes all that calibration leaves.
+        test_rows: at most so many rows of each test file, drawn once for all seeds and methods.
         metrics: what a score is; of several, their mean (GLUE scores MRPC by F1 and accuracy).
         seeds: instead of the study's.
         training: settings of [train] that differ for this task.
@@ -42,6 +43,7 @@ class TaskSpec(Section):
     test: dict[str, str] = Field(min_length=1)
     rows: int | None = Field(default=None, ge=2)
     calibration_rows: int = Field(ge=2)
+    test_rows: int | None = Field(default=None, ge=2)
     text: str | None = None
     text_pair: str | None = None
     label: str | None = None

@@ -1,0 +1,125 @@
+"""A method's phases on toy rows, step by step: what the schedule does, without the Trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from tests.fixtures_trained import toy_rows
+from tests.words.toy import TAGS, toy_sentences
+from torch import Tensor
+from transformers import PreTrainedTokenizerFast
+
+from de3bert.methods import METHODS, Method, Phase
+from de3bert.model import EarlyExitForSequenceClassification as Model
+from de3bert.model.groups import train_only
+from de3bert.model.tokens import TextEncoder
+from de3bert.model.word_encoder import WordEncoder
+from de3bert.objective import Clock
+from de3bert.training.hook import HOOKS, Hook, PhaseContext
+from de3bert.training.rows import Rows, collate
+from de3bert.training.words import WordRows
+
+LABELS = ["neg", "pos"]
+LENGTH = 24
+
+
+@dataclass
+class Running:
+    """A phase that has begun."""
+
+    model: Model
+    hook: Hook | None
+
+    def at(self, clock: Clock) -> None:
+        """Tells the loss and the hook where the phase stands."""
+        self.model.objective.clock = clock
+        if self.hook is not None:
+            self.hook.step(clock)
+
+
+@dataclass
+class Toy:
+    """A fresh model of a method, with toy rows to train on."""
+
+    method: Method
+    context: PhaseContext
+
+    @property
+    def model(self) -> Model:
+        return self.context.model
+
+    def batch(self, first: int = 0, size: int = 16) -> dict[str, Tensor]:
+        """Some rows with their labels and extras, padded; the rows go round."""
+        rows = self.context.rows
+        chosen = [rows[number % len(rows)] for number in range(first, first + size)]
+        return collate(self.context.encoder, chosen)
+
+    @contextmanager
+    def phase(self, phase: Phase) -> Iterator[Running]:
+        """The model as it is while the phase runs, in training mode."""
+        context = self.context
+        context.rows.extras = {}
+        context.model.objective.enter(phase.terms)
+        train_only(context.model, phase.trains)
+        hook = None if phase.hook is None else HOOKS[phase.hook](context)
+        if hook is not None:
+            hook.before()
+        context.model.train()
+        yield Running(context.model, hook)
+        if hook is not None:
+            hook.after()
+        train_only(context.model, ())
+
+
+def toy(
+    method: str,
+    backbone: Path,
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    teacher: Path | None = None,
+    pooling: str | None = None,
+    rows: int = 48,
+    **options: float | str,
+) -> Toy:
+    """Always the same model and rows. A method for words gets sentences, the others texts."""
+    declared = METHODS[method]
+    words = declared.token_exits == "words"
+    torch.manual_seed(0)
+    model = Model.from_backbone(
+        str(backbone), labels=TAGS if words else LABELS, method=method, pooling=pooling, **options
+    )
+    encoder = (WordEncoder if words else TextEncoder)(tokenizer, LENGTH)
+    made = _sentences(encoder, rows) if words else _texts(encoder, rows)
+    resolved = dict(model.config.method_options or {})
+    context = PhaseContext(model, made, made, encoder, resolved, str(backbone), teacher, 3)
+    return Toy(declared, context)
+
+
+def without_dropout(model: Model) -> Model:
+    """In training, but with no dropout anywhere: two passes give the same loss."""
+    model.eval()
+    model.training = model.encoder.training = True
+    return model
+
+
+def everything(model: Model) -> dict[str, Tensor]:
+    """Copies of all parameters and buffers by name, saved or not."""
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return {name: tensor.detach().clone() for name, tensor in named}
+
+
+def _texts(encoder: TextEncoder, rows: int) -> Rows:
+    made = toy_rows(rows, 9)
+    labels = np.array([LABELS.index(label) for _, label in made])
+    return Rows(encoder([text for text, _ in made]), labels)
+
+
+def _sentences(encoder: TextEncoder, rows: int) -> WordRows:
+    made = toy_sentences(rows, 9)
+    labels = [np.array([TAGS.index(tag) for tag in tags]) for _, tags in made]
+    return WordRows(encoder([words for words, _ in made]), labels)
