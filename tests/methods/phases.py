@@ -20,7 +20,7 @@ from de3bert.model.groups import train_only
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.word_encoder import WordEncoder
 from de3bert.objective import Clock
-from de3bert.training.hook import HOOKS, Hook, PhaseContext
+from de3bert.training.hooks import HOOKS, Hook, PhaseContext
 from de3bert.training.rows import Rows, collate
 from de3bert.training.words import WordRows
 

@@ -1,4 +1,4 @@
-"""Phases that train a part of the model leave the rest as it is, bit for bit, through `Schedule`."""
+"""Phases that train a part of the model leave the rest as it is, bit for bit; by `Schedule`."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ METHODS.add(
         ),
         families=("entropy",),
         heads="attention",
+        pooling="cls",  # the heads read all tokens; a pooler would learn nothing
         options={
             "head_size": 128.0,
             "direction": "teacher",  # KL(teacher || student); `student` turns it round

@@ -9,7 +9,11 @@ from safetensors import safe_open
 
 __all__ = ["parameters_of"]
 
-BUFFERS = ("prototypes.",)  # stored, not learned
+BUFFERS = (  # stored, not learned
+    "prototypes.",
+    "encoder.token_exits.",
+    "objective.stateful.weighted_cross_entropy.",
+)
 
 
 def parameters_of(folder: str | Path) -> dict[str, int]:
