@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from tests.export.bundles import ROUNDING, apart
 from tests.fixtures_trained import ToyData, once, toy_recipe
+from typer.testing import CliRunner
 
 import de3bert
+from de3bert.cli.main import app
 from de3bert.data.read import read_table
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, curve
@@ -147,6 +149,21 @@ def test_a_bundle_answers_as_the_model_does(
         ours = [a.exit_layer for a in model.predict(texts, policy=policy)]
         theirs = [a.exit_layer for a in bundle.predict(texts, policy=policy, batch_size=5)]
         assert (np.array(ours) == np.array(theirs))[sure].all()
+
+
+@pytest.mark.parametrize("method", ["gpfee", "cascadebert"])
+def test_bench_times_models_that_are_no_plain_stack_of_heads(
+    method: str, ready: Ready, toy_data: ToyData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heads that look back and cascades: the plain contenders must answer as the model does."""
+    monkeypatch.setattr("torch.set_num_threads", lambda threads: None)
+    export_model(ready(method), tmp_path / "bundle")
+    short = ["--data", str(toy_data.test), "--texts", "6", "--rounds", "2", "--against", "hf"]
+    said = CliRunner().invoke(app, ["bench", str(tmp_path / "bundle"), *short, "--json"])
+    assert said.exit_code == 0, said.output
+    document = json.loads(said.stdout)
+    assert document["answers_ok"] is True
+    assert {row["name"] for row in document["contenders"]} == {"hf", "ours:full"}
 
 
 @pytest.mark.parametrize(
