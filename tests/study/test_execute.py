@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from de3bert.exits import Trace, curve
 from de3bert.methods import METHODS
@@ -182,3 +183,26 @@ def test_what_is_wrong_is_said_before_any_training(tmp_path, tiny_backbone, toy_
     with pytest.raises(Exception, match=r'Task both: .* has no column "nothing"'):
         run_study(Study(load_study(path), tmp_path / "runs"), tmp_path / "report", progress=False)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_training_that_another_process_is_at_is_left_to_it(finished_copy, no_training):
+    """Two processes may run one study: each takes what the other one is not at."""
+    study = study_of(finished_copy)
+    job = study.jobs[0]
+    (study.folder(job) / "run.json").unlink()
+    said: list[str] = []
+    with FileLock(f"{study.folder(job)}.lock"):
+        assert run_study(study, finished_copy / "report", progress=False, note=said.append) == {}
+    assert said == [f"{job.label}: another process is at it"]
+    assert not (study.folder(job) / "run.json").exists()
+    run_study(study, finished_copy / "report", progress=False)
+    assert (study.folder(job) / "run.json").exists()
+
+
+def test_a_claim_ends_with_the_work(finished_copy):
+    study = study_of(finished_copy)
+    with study.claim(study.jobs[0]) as mine, study.claim(study.jobs[1]) as other:
+        assert mine
+        assert other
+    with study.claim(study.jobs[0], wait=True) as again:
+        assert again

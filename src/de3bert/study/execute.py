@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
@@ -68,6 +71,24 @@ class Study:
     def folder(self, job: Job) -> Path:
         return self.runs / self.key(job)
 
+    @contextmanager
+    def claim(self, job: Job, *, wait: bool = False) -> Iterator[bool]:
+        """Whether this process may work on a job: no other one is at it.
+
+        Several processes may thus run one study; the system takes a dead one's claim back.
+        """
+        self.runs.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(f"{self.folder(job)}.lock")
+        try:
+            lock.acquire(timeout=-1 if wait else 0)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
     def stored(self, job: Job) -> dict[str, Any] | None:
         """The record of a finished run, scored as the study asks now; None when there is none."""
         folder = self.folder(job)
@@ -116,7 +137,8 @@ class Study:
         shutil.rmtree(out, ignore_errors=True)  # a model whose weights were removed
         given: dict[str, Any] = {}
         if job.teacher is not None:
-            given["teacher"] = self.train(job.teacher, progress=progress, fresh=fresh)
+            with self.claim(job.teacher, wait=True):
+                given["teacher"] = self.train(job.teacher, progress=progress, fresh=fresh)
         splits = self.material(job).splits(job.seed)
         fit(job.recipe(), out, splits=splits, progress=progress, fresh=fresh, **given)
         return out

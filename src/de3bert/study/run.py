@@ -32,6 +32,8 @@ def run_study(
 ) -> dict[str, str]:
     """Does what is not done yet, in the order of the plan; each record is copied to `place`.
 
+    Run in several processes at once, each takes the trainings that no other one is at.
+
     A training that fails is noted and left out, and the study goes on with the next: hours of work
     on other methods must not wait for it. What could be refused is refused before any training.
 
@@ -52,13 +54,17 @@ def run_study(
     failed = {}
     with _stopped_by_sigterm():
         for job in (job for job in jobs if job.identity not in known):
-            note(clock.line(job))
-            try:
-                record = study.run(job, progress=progress, fresh=fresh)
-            except Exception as error:  # see above: whatever a method may raise
-                failed[job.label] = _reason(study, job, error)
-                note(f"{job.label} failed: {failed[job.label]}")
-                continue
+            with study.claim(job) as mine:
+                if not mine:
+                    note(f"{job.label}: another process is at it")
+                    continue
+                note(clock.line(job))
+                try:
+                    record = study.run(job, progress=progress, fresh=fresh)
+                except Exception as error:  # see above: whatever a method may raise
+                    failed[job.label] = _reason(study, job, error)
+                    note(f"{job.label} failed: {failed[job.label]}")
+                    continue
             clock.done(record)
             keep_record(place, record)
     return failed
