@@ -229,7 +229,7 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         if self.router is not None:
             certainty = _each_exit(self.router, internal)
         if self.prototypes is not None and internal.shape[1]:
-            projected = internal if self.projectors is None else _each_exit(self._pn, internal)
+            projected = _each_exit(self.project, internal)
             if self.training and labels is not None:
                 self.prototypes.update(projected, labels)
             distances = self.prototypes(projected)
@@ -336,19 +336,13 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             raise UsageError("This model has no router that could say when to leave.")
         return self.router(pooled, self.exit_index(layer))
 
-    def _pn(self, pooled: Tensor, index: int) -> Tensor:
-        assert self.projectors is not None
-        return self.projectors[index](pooled)
-
-    def project(self, pooled: Tensor, layer: int) -> Tensor:
-        """h' = PN_m(s), (rows, hidden); no dropout on this path."""
-        return (
-            pooled if self.projectors is None else self.projectors[self.exit_index(layer)](pooled)
-        )
+    def project(self, pooled: Tensor, index: int) -> Tensor:
+        """h' = PN(s) of exit number `index`, from 0, (rows, hidden); no dropout on this path."""
+        return pooled if self.projectors is None else self.projectors[index](pooled)
 
     def distances(self, pooled: Tensor, layer: int) -> Tensor:
         """Cosine distances to the prototypes of the exit at `layer`, (rows, classes)."""
-        projected = self.project(pooled, layer).unsqueeze(1)
+        projected = self.project(pooled, self.exit_index(layer)).unsqueeze(1)
         if self.prototypes is None:
             raise UsageError('This model has no distances: it was built with prototypes="none".')
         return self.prototypes(projected, self.exit_index(layer)).squeeze(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -15,7 +16,7 @@ __all__ = ["PerPass"]
 APART = 10_007  # between the random numbers of two passes of one step
 
 
-class PerPass(Hook):
+class PerPass(Hook, ABC):
     """Calls `before_pass` with the keyword arguments of the model, which it may change.
 
     Where gradients are accumulated a step has several passes, each with random numbers of its own;
@@ -39,8 +40,9 @@ class PerPass(Hook):
     def after(self) -> None:
         self.handle.remove()
 
+    @abstractmethod
     def before_pass(self, given: dict[str, Any], generator: torch.Generator) -> None:
-        raise NotImplementedError
+        """Changes the keyword arguments of the coming pass, with random numbers of its own."""
 
     def _pass(
         self, model: nn.Module, arguments: tuple[Any, ...], given: dict[str, Any]
