@@ -29,16 +29,33 @@ MAY_IMPORT = {
     "bench": BASE | {"export", "runtime", "model", "exits", "data", "methods", "files", "machine"},
     "study": BASE
     | {"training", "export", "bench", "runtime", "model", "methods", "exits", "data", "figures"}
-    | {"files", "machine"},
+    | {"files", "machine", "tabular"},
+    "analysis": BASE
+    | {"study", "bench", "export", "runtime", "model", "methods", "exits", "data", "figures"}
+    | {"files", "machine", "tabular"},
+    "paper": BASE
+    | {"study", "analysis", "training", "runtime", "model", "methods", "exits", "data", "figures"}
+    | {"files", "machine", "tabular"},
     "figures": {"exits", "files", "errors"},
     "errors": set(),
     "registry": {"errors"},
     "files": {"errors"},
     "card": {"files", "errors"},
     "machine": set(),
+    "tabular": set(),
 }
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
-FREE_OF_HEAVY = {"exits", "data", "methods", "figures", "files", "card", "machine", "registry"}
+FREE_OF_HEAVY = {
+    "exits",
+    "data",
+    "methods",
+    "figures",
+    "files",
+    "card",
+    "machine",
+    "registry",
+    "tabular",
+}
 LONGEST_FILE = 400
 DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common", "tools"}
 

@@ -10,6 +10,7 @@ import typer
 
 from de3bert import __version__
 from de3bert.cli import (
+    analyze,
     bench,
     calibrate,
     compare,
@@ -39,6 +40,7 @@ EXTRAS = {
     "onnxscript": "export",
     "openvino": "openvino",
     "optuna": "hpo",
+    "sklearn": "analyze",
 }
 
 app = typer.Typer(
@@ -51,7 +53,7 @@ app = typer.Typer(
 )
 VERBS = (
     demo, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect, export,
-    profile, place_exits, bench, methods, compare,
+    profile, place_exits, bench, methods, compare, analyze,
 )  # fmt: skip
 for verb in VERBS:
     name = verb.__name__.rsplit(".", 1)[-1]

@@ -29,8 +29,19 @@ SETTINGS: dict[Any, Any] = {
 
 
 @contextmanager
-def figure(path: str | Path, width: float, height: float, columns: int = 1) -> Iterator[Any]:
-    """Yields the axes (an array of them for several columns) and writes the figure into place."""
+def figure(
+    path: str | Path,
+    width: float,
+    height: float,
+    columns: int = 1,
+    rows: int = 1,
+    share: bool = True,
+) -> Iterator[Any]:
+    """Yields the axes (an array of them for several panels) and writes the figure into place.
+
+    Args:
+        share: whether panels side by side share their y axis.
+    """
     if Path(path).suffix.lower() not in FORMATS:
         raise UsageError(
             f"A figure is written as {', '.join(FORMATS)}, by the end of its name; got {path}."
@@ -44,6 +55,6 @@ def figure(path: str | Path, width: float, height: float, columns: int = 1) -> I
         ) from error
     with matplotlib.rc_context(SETTINGS):
         drawing = Figure(figsize=(width, height), layout="constrained")
-        yield drawing.subplots(1, columns, sharey=columns > 1)
+        yield drawing.subplots(rows, columns, sharey="row" if share and columns > 1 else False)
         with replace_file(path) as temporary:
             drawing.savefig(temporary)

@@ -207,7 +207,12 @@ class Classifier:
             tokens=np.array([len(row["input_ids"]) for row in rows], dtype=np.int32),
             exit_layers=self.backend.exit_layers,
             label_names=self.label_names,
-            info={"model": self.source, "method": self.config.method, **(info or {})},
+            info={
+                "model": self.source,
+                "method": self.config.method,
+                "method_options": dict(self.config.method_options),
+                **(info or {}),
+            },
             certainty=found.certainty,
             base_depth=self.config.base_depth,
         )

@@ -6,16 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from de3bert.tabular import tex_escaped
+
 __all__ = ["Block", "Cell", "blocks_of", "markdown", "tex"]
 
 AVERAGE = "AVG"
 STAR = "*"
 TIE = 1e-9
-SPECIAL = {
-    "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "<": "$<$", ">": "$>$",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}", "±": r"$\pm$",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,18 +63,18 @@ def tex(document: Mapping[str, Any]) -> str:
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering\small",
-        rf"\caption{{{_escaped(' '.join([document['title'] + '.', *_notes(document)]))}}}",
+        rf"\caption{{{tex_escaped(' '.join([document['title'] + '.', *_notes(document)]))}}}",
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
         r"\toprule",
-        _tex_row(["method", *(_escaped(name) for name in columns)]),
+        _tex_row(["method", *(tex_escaped(name) for name in columns)]),
     ]
     for block in blocks:
         lines.append(r"\midrule")
-        lines.append(rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{{_escaped(block.title)}}} \\")
+        lines.append(rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{{tex_escaped(block.title)}}} \\")
         for method, cells in block.rows.items():
             by_name = dict(zip(block.columns, cells, strict=True))
             found = [_tex_cell(by_name.get(name)) for name in columns]
-            lines.append(_tex_row([_escaped(method), *found]))
+            lines.append(_tex_row([tex_escaped(method), *found]))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
@@ -222,7 +219,3 @@ def _framed(
     text = frames.get(cell.place, str)(cell.text)
     spread = deviation.format(cell.deviation) if cell.deviation else ""
     return text + spread + cell.speed + (star if cell.worse else "")
-
-
-def _escaped(text: str) -> str:
-    return "".join(SPECIAL.get(letter, letter) for letter in text)

@@ -1,0 +1,97 @@
+"""`de3 analyze`: one of the paper's analyses on any model or trace."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from de3bert.cli.options import (
+    BatchSize,
+    Json,
+    Label,
+    Out,
+    Quiet,
+    Split,
+    SplitConfig,
+    Text,
+    TextPair,
+    Threads,
+)
+from de3bert.cli.output import Voice, grid
+
+EXAMPLE = "Example: de3 analyze exit-layers runs/demo/test.trace --tau 0.2 --tau 0.5 --out exits"
+
+NAME_HELP = (
+    "sample, strategies, indicator, components, exit-layers, speed, lambda, alpha, correctness, "
+    "costs, space, homogeneity or dar-forms."
+)
+
+
+def run(
+    name: Annotated[str, typer.Argument(help=NAME_HELP, show_default=False)],
+    subjects: Annotated[
+        list[str],
+        typer.Argument(
+            help="Models or traces, as PATH or LABEL=PATH; the seeds of a kind share a label.",
+            show_default=False,
+        ),
+    ],
+    out: Out,
+    data: Annotated[str | None, typer.Option(help="Rows to ask models about.")] = None,
+    text: Text = None,
+    text_pair: TextPair = None,
+    label: Label = None,
+    split: Split = None,
+    config: SplitConfig = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many rows of --data.")
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(help='Policy family, such as "edr(lambda=1.0)".')
+    ] = None,
+    tau: Annotated[list[float] | None, typer.Option(help="Threshold; repeat.")] = None,
+    layer: Annotated[list[int] | None, typer.Option(help="Layer with an exit; repeat.")] = None,
+    weight: Annotated[
+        list[float] | None, typer.Option("--lambda", help="Lambda of EDR; repeat.")
+    ] = None,
+    speed: Annotated[list[float] | None, typer.Option(help="Layer speed-up; repeat.")] = None,
+    row: Annotated[int | None, typer.Option(min=1, help="Row of the data, from 1.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="At most so many rows.")] = None,
+    metric: Annotated[str | None, typer.Option(help="accuracy, f1, macro_f1, matthews.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of whatever is drawn at random.")] = None,
+    batch_size: BatchSize = 32,
+    threads: Threads = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Answer one of the paper's questions for a model: figure, table and numbers."""
+    voice = Voice(json, quiet)
+    from de3bert.analysis import ANALYSES, analyse, read_subjects, write_result
+    from de3bert.data.read import read_table
+
+    analysis = ANALYSES[name]
+    asked = {
+        "family": family, "tau": tau, "layers": layer, "lambdas": weight, "speeds": speed,
+        "row": row, "rows": rows, "metric": metric, "seed": seed,
+    }  # fmt: skip
+    table = None
+    if data is not None:
+        table = read_table(
+            data, text=text, text_pair=text_pair, label=label, split=split, config=config,
+            limit=limit, need_labels=False,
+        )  # fmt: skip
+    found = read_subjects(
+        subjects, table, batch_size=batch_size, threads=threads, progress=not quiet
+    )
+    command = shlex.join(["de3", *sys.argv[1:]])
+    given = {key: value for key, value in asked.items() if value is not None}
+    document = analyse(name, found, given, command)
+    written = write_result(out, document)
+    shown: list[Any] = [
+        grid(each.columns, each.cells(), title=each.title)
+        for each in analysis.tables(document["numbers"])
+    ]
+    voice.result(document, *shown, "wrote " + ", ".join(str(path) for path in written))
