@@ -48,6 +48,8 @@ BUNDLE = """## Bundle
 tokenizers and onnxruntime, without torch. Made {date} with {versions}. `manifest.json` has a hash
 of every file, which is checked on loading."""
 
+UNMEASURED = "not measured since the prototypes were adapted"
+
 
 def write_card(folder: str | Path, title: str | None = None) -> None:
     """Writes README.md from the config and the training record of a model folder.
@@ -107,6 +109,10 @@ def points_table(points: dict[str, Any]) -> str:
     ]
     for name, point in points.items():
         seen = point["measured"]
+        if not seen:
+            opening = f"| {name} | `{point['policy']}` | {point['target']} |"
+            lines.append(f"{opening} {UNMEASURED} | - | - | - | - |")
+            continue
         low, high = seen["score_interval"]
         lines.append(
             f"| {name} | `{point['policy']}` | {point['target']} | {seen['score']:.3f} "
@@ -119,8 +125,10 @@ def points_table(points: dict[str, Any]) -> str:
 def _prototypes(config: dict[str, Any]) -> str:
     if config["prototypes"] == "none":
         return "no prototypes"
-    refreshed = config.get("prototype_means") == "all rows"
-    means = "means over all training rows" if refreshed else "moving means"
+    means = {
+        "all rows": "means over all training rows",
+        "adapted": f"adapted to {(config.get('adapted_to') or {}).get('rows')} unlabelled rows",
+    }.get(config.get("prototype_means", ""), "moving means")
     return f"prototypes `{config['prototypes']}` ({means})"
 
 

@@ -12,6 +12,7 @@ SPECIAL = {
     "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "<": "$<$", ">": "$>$",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "\\": r"\textbackslash{}", "±": r"$\pm$",
+    "λ": r"$\lambda$", "τ": r"$\tau$", "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$", "³": "$^3$",
 }  # fmt: skip
 ABSENT = "-"
 

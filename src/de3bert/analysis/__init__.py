@@ -6,7 +6,19 @@ Each analysis is one file that registers itself in `ANALYSES`.
 from __future__ import annotations
 
 from de3bert.analysis import (
+    alpha,
+    components,
+    correctness,
+    costs,
     exit_layers,
+    homogeneity,
+    indicator,
+    lambdas,
+    sample,
+    shift,
+    space,
+    speed,
+    strategies,
 )
 from de3bert.analysis.analysis import ANALYSES, Analysis
 from de3bert.analysis.result import analyse, read_result, write_result
@@ -16,9 +28,21 @@ __all__ = [
     "ANALYSES",
     "Analysis",
     "Subject",
+    "alpha",
     "analyse",
+    "components",
+    "correctness",
+    "costs",
     "exit_layers",
+    "homogeneity",
+    "indicator",
+    "lambdas",
     "read_result",
     "read_subjects",
+    "sample",
+    "shift",
+    "space",
+    "speed",
+    "strategies",
     "write_result",
 ]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from de3bert.analysis.subject import Subject
+from de3bert.analysis.subject import Subject, grouped
 from de3bert.errors import UsageError
 from de3bert.registry import Registry
 from de3bert.tabular import Grid
 
-__all__ = ["ANALYSES", "Analysis", "resolve"]
+__all__ = ["ANALYSES", "Analysis", "check_subjects", "resolve"]
 
 Numbers = Mapping[str, Any]
 Measure = Callable[[Sequence[Subject], Numbers], dict[str, Any]]
@@ -35,7 +35,9 @@ class Analysis:
         draw: (path, numbers) -> writes the figure; the path's end says the format.
         settings: name -> default of every setting it takes; others are refused.
         labels: how many differently labelled subjects it compares: (least, most or None).
+        seeds: whether a label may have several runs; otherwise each has one.
         needs_model: whether a trace is not enough.
+        needs_rows: whether a model must be given rows to be asked about.
     """
 
     name: str
@@ -47,7 +49,9 @@ class Analysis:
     draw: Callable[[Path, Numbers], None]
     settings: Mapping[str, Any] = field(default_factory=dict)
     labels: tuple[int, int | None] = (1, 1)
+    seeds: bool = True
     needs_model: bool = False
+    needs_rows: bool = True
 
 
 ANALYSES: Registry[Analysis] = Registry("analysis")
@@ -65,18 +69,38 @@ def resolve(analysis: Analysis, given: Numbers) -> dict[str, Any]:
 
 
 def check_subjects(analysis: Analysis, subjects: Sequence[Subject]) -> None:
-    """Refuses too few, too many, or traces where a model is needed."""
-    labels = list(dict.fromkeys(subject.label for subject in subjects))
+    """Refuses too few, too many, the same one twice, or traces where a model is needed."""
+    kinds = grouped(subjects)
     least, most = analysis.labels
-    if len(labels) < least or (most is not None and len(labels) > most):
-        wanted = f"{least}" if least == most else f"{least} or more"
-        if most is not None and least != most:
-            wanted = f"{least} to {most}"
+    if len(kinds) < least or (most is not None and len(kinds) > most):
         raise UsageError(
-            f"`{analysis.name}` compares {wanted} kinds of models, got {len(labels)}: "
-            f"{', '.join(labels) or 'none'}. Runs of one kind (seeds) share a label: LABEL=PATH."
+            f"`{analysis.name}` takes {_wanted(least, most)}, got {len(kinds)}: "
+            f"{', '.join(kinds) or 'none'}. Runs of one kind (seeds) share a label: LABEL=PATH."
         )
+    for label, runs in kinds.items():
+        _check_runs(analysis, label, runs)
     if analysis.needs_model and (traces := [s.path for s in subjects if s.is_trace]):
         raise UsageError(
             f"`{analysis.name}` runs the model, and {traces[0]} is a trace. Give the model folder."
         )
+
+
+def _wanted(least: int, most: int | None) -> str:
+    if least == most:
+        return f"{least} kind{'s' if least > 1 else ''} of models"
+    return f"{least} or more kinds of models" if most is None else f"{least} to {most} kinds"
+
+
+def _check_runs(analysis: Analysis, label: str, runs: Sequence[Subject]) -> None:
+    """A run given twice would count as two seeds."""
+    if len(runs) > 1 and not analysis.seeds:
+        raise UsageError(
+            f"`{analysis.name}` looks at one run of {label}, got {len(runs)}: "
+            f"{', '.join(run.path for run in runs)}. Give one of them."
+        )
+    places = [Path(run.path).resolve() for run in runs]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise UsageError(
+                f"{runs[number].path} is given twice as {label}. Every seed is a run of its own."
+            )

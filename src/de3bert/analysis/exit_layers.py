@@ -8,6 +8,7 @@ from typing import Any
 
 from de3bert.analysis.analysis import ANALYSES, Analysis
 from de3bert.analysis.subject import Subject
+from de3bert.errors import UsageError
 from de3bert.exits.calibrate import default_family
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.family import Family
@@ -21,8 +22,11 @@ __all__ = ["measure_exit_layers"]
 
 def measure_exit_layers(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> dict[str, Any]:
     """The share of rows that leave at each layer, at every threshold of the settings."""
-    trace = subjects[0].labelled
-    family = Family.parse(settings["family"] or default_family(trace))
+    (subject,) = subjects
+    trace = subject.labelled
+    family = _family(settings["family"] or default_family(trace))
+    if not settings["tau"]:
+        raise UsageError("`exit-layers` needs at least one threshold (--tau), got none.")
     found = []
     for tau in settings["tau"]:
         answers = replay(trace, family.policy(tau))
@@ -44,6 +48,17 @@ def measure_exit_layers(subjects: Sequence[Subject], settings: Mapping[str, Any]
         "rows": trace.rows,
         "thresholds": found,
     }
+
+
+def _family(text: str) -> Family:
+    """A family whose open number is a threshold."""
+    family = Family.parse(text)
+    if family.kind != "threshold":
+        raise UsageError(
+            f"`exit-layers` looks at thresholds of a signal, and `{family}` has none. Use a family "
+            "such as `edr(lambda=1.0)`, `entropy` or `entropy x 2`."
+        )
+    return family
 
 
 def _tables(numbers: Mapping[str, Any]) -> list[Grid]:
@@ -78,10 +93,11 @@ ANALYSES.add(
         name="exit-layers",
         title="Exit layers at chosen thresholds",
         summary="where rows leave at chosen thresholds",
-        paper="Fig. 7",
+        paper="Fig. 6",
         measure=measure_exit_layers,
         tables=_tables,
         draw=_draw,
         settings={"family": None, "tau": [0.14, 0.40, 0.65], "metric": "accuracy"},
+        seeds=False,
     ),
 )

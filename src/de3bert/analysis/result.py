@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.analysis.analysis import ANALYSES, Analysis, check_subjects, resolve
-from de3bert.analysis.subject import Subject
+from de3bert.analysis.subject import Subject, data_hash
 from de3bert.errors import De3Error
 from de3bert.files import write_json, write_text
 from de3bert.machine import machine, versions
@@ -95,7 +95,7 @@ def _described(subject: Subject) -> dict[str, Any]:
         info = subject.trace.info
         seen |= {"method": info.get("method"), "rows": subject.trace.rows}
         seen |= {"model": Path(str(info.get("model", ""))).parent.name or None}
-        seen["data"] = {"sha256": info.get("data", {}).get("sha256")}
+        seen["data"] = {"sha256": data_hash(subject.trace)}
     elif table is not None:
         seen |= {"method": subject.method, "rows": len(table)}
         seen["data"] = {"name": Path(table.source).name, "sha256": table.sha256}

@@ -15,7 +15,7 @@ from de3bert.exits.trace import Trace
 if TYPE_CHECKING:
     from de3bert.runtime.classifier import Classifier
 
-__all__ = ["Subject", "grouped", "read_subjects"]
+__all__ = ["Subject", "data_hash", "grouped", "read_subjects"]
 
 TRACE = ".trace"
 
@@ -48,8 +48,12 @@ class Subject:
         if self.is_trace:
             raise UsageError(f"{self.path} is a trace; this needs the model. Give its folder.")
         from de3bert.runtime.load import load
+        from de3bert.runtime.words import WordClassifier
 
-        return load(self.path, threads=self.threads)
+        found = load(self.path, threads=self.threads)
+        if isinstance(found, WordClassifier):
+            raise UsageError(f"{self.path} tags words; analyses are for classifiers of texts.")
+        return found
 
     @cached_property
     def trace(self) -> Trace:
@@ -83,8 +87,18 @@ class Subject:
         return self.classifier.config.method
 
     @property
+    def own_lambda(self) -> float:
+        """Lambda of EDR as the model was trained with; 1 where that is not known."""
+        return float(self.options.get("lambda", 1.0))
+
+    @property
     def labelled(self) -> Trace:
         """The trace, which must have labels of at least two classes."""
+        if self.trace.labels is None:
+            raise UsageError(
+                f"{self.path} has rows without labels, so nothing can be scored. Give data with a "
+                "column of labels (--label NAME), or a trace of such data."
+            )
         seen = set(self.trace.known_labels.tolist())
         if len(seen) < 2:
             name = self.trace.label_names[seen.pop()]
@@ -112,16 +126,18 @@ def read_subjects(
     batch_size: int = 32,
     threads: int | None = None,
     progress: bool = False,
+    need_rows: bool = True,
 ) -> list[Subject]:
     """Subjects from `PATH` or `LABEL=PATH`; without a label they are called by their method."""
     found = []
     for text in given:
         label, path = _split(text)
-        if not _is_trace(path) and table is None:
+        if need_rows and table is None and not _is_trace(path):
             raise UsageError(f"{path} is a model; give the rows to ask it about with --data FILE.")
         subject = Subject(label, path, table, batch_size, threads, progress)
         if not label:
-            subject = Subject(subject.method, path, table, batch_size, threads, progress)
+            # Renamed in place: a copy would load the model a second time.
+            object.__setattr__(subject, "label", subject.method)
         found.append(subject)
     _check_same_rows(found)
     return found
@@ -135,14 +151,21 @@ def grouped(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
     return found
 
 
+def data_hash(trace: Trace) -> str | None:
+    """The hash of the file that a trace is of; None where the trace does not say it."""
+    data = trace.info.get("data")
+    return data.get("sha256") if isinstance(data, Mapping) else None
+
+
 def _split(text: str) -> tuple[str, str]:
     """`LABEL=PATH`; a path that itself has a `=` and exists is a path."""
-    label, equals, path = text.partition("=")
-    if not equals or Path(text).exists():
+    label, equals, path = (part.strip() for part in text.partition("="))
+    if equals and not Path(text).exists():
+        if label and path:
+            return label, path
+    elif text.strip():
         return "", text
-    if not label.strip() or not path:
-        raise UsageError(f'A subject is PATH or LABEL=PATH, got "{text}".')
-    return label.strip(), path
+    raise UsageError(f'A subject is PATH or LABEL=PATH, got "{text}".')
 
 
 def _is_trace(path: str) -> bool:
@@ -150,16 +173,36 @@ def _is_trace(path: str) -> bool:
 
 
 def _check_same_rows(subjects: Sequence[Subject]) -> None:
-    """Traces that are compared must be of the same rows."""
-    traces = [subject for subject in subjects if subject.is_trace]
-    for subject in traces[1:]:
-        first, other = _data(traces[0]), _data(subject)
-        if first != other:
+    """Subjects that are compared must have been asked about the same rows.
+
+    Models are all asked about the same table; they are checked only beside traces.
+    """
+    if not any(subject.is_trace for subject in subjects):
+        return
+    first = subjects[0]
+    for other in subjects[1:]:
+        hashes = {source for source in (_source(first), _source(other)) if source}
+        if len(hashes) > 1 or _count(first) != _count(other) or not _same_labels(first, other):
             raise De3Error(
-                f"{traces[0].path} and {subject.path} are traces of different data, so they do not "
-                "compare. Trace all models on the same file."
+                f"{first.path} and {other.path} are about different data, so they do not compare. "
+                "Trace all models on the same file."
             )
 
 
-def _data(subject: Subject) -> tuple[Any, int]:
-    return subject.trace.info.get("data", {}).get("sha256"), subject.trace.rows
+def _source(subject: Subject) -> str | None:
+    """The hash of the data, as far as it is known."""
+    if not subject.is_trace:
+        return subject.rows.sha256 or None
+    return data_hash(subject.trace)
+
+
+def _count(subject: Subject) -> int:
+    return subject.trace.rows if subject.is_trace else len(subject.rows)
+
+
+def _same_labels(first: Subject, other: Subject) -> bool:
+    """Whether the true classes of two traces agree, as far as both have them."""
+    if not (first.is_trace and other.is_trace):
+        return True
+    mine, theirs = first.trace.labels, other.trace.labels
+    return mine is None or theirs is None or bool((mine == theirs).all())

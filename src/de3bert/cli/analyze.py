@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,13 +22,18 @@ from de3bert.cli.options import (
     Threads,
 )
 from de3bert.cli.output import Voice, grid
+from de3bert.errors import UsageError
+
+if TYPE_CHECKING:
+    from de3bert.analysis import Analysis
 
 EXAMPLE = "Example: de3 analyze exit-layers runs/demo/test.trace --tau 0.2 --tau 0.5 --out exits"
 
 NAME_HELP = (
     "sample, strategies, indicator, components, exit-layers, speed, lambda, alpha, correctness, "
-    "costs, space, homogeneity or dar-forms."
+    "costs, space, homogeneity, dar-forms or shift."
 )
+SINGULAR = {"layers": "layer", "lambdas": "lambda", "speeds": "speed"}  # of repeated options
 
 
 def run(
@@ -58,9 +64,23 @@ def run(
         list[float] | None, typer.Option("--lambda", help="Lambda of EDR; repeat.")
     ] = None,
     speed: Annotated[list[float] | None, typer.Option(help="Layer speed-up; repeat.")] = None,
-    row: Annotated[int | None, typer.Option(min=1, help="Row of the data, from 1.")] = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="At most so many rows.")] = None,
+    row: Annotated[
+        int | None, typer.Option(min=1, help="The one row that is looked at, counted from 1.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="How many rows are drawn at random, where some are.")
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="accuracy, f1, macro_f1, matthews.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Label that the others are compared with.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How often each text is timed.")] = None,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of the text that operations are counted for.")
+    ] = None,
+    perplexity: Annotated[
+        float | None, typer.Option(help="Of t-SNE: about how many neighbours count.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Of whatever is drawn at random.")] = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
@@ -75,8 +95,11 @@ def run(
     analysis = ANALYSES[name]
     asked = {
         "family": family, "tau": tau, "layers": layer, "lambdas": weight, "speeds": speed,
-        "row": row, "rows": rows, "metric": metric, "seed": seed,
+        "row": row, "rows": rows, "metric": metric, "reference": reference,
+        "rounds": rounds, "length": length, "perplexity": perplexity, "seed": seed,
     }  # fmt: skip
+    given = {key: value for key, value in asked.items() if value is not None}
+    _check_taken(analysis, given, asked)
     table = None
     if data is not None:
         table = read_table(
@@ -84,10 +107,10 @@ def run(
             limit=limit, need_labels=False,
         )  # fmt: skip
     found = read_subjects(
-        subjects, table, batch_size=batch_size, threads=threads, progress=not quiet
-    )
+        subjects, table, batch_size=batch_size, threads=threads, progress=not quiet,
+        need_rows=analysis.needs_rows,
+    )  # fmt: skip
     command = shlex.join(["de3", *sys.argv[1:]])
-    given = {key: value for key, value in asked.items() if value is not None}
     document = analyse(name, found, given, command)
     written = write_result(out, document)
     shown: list[Any] = [
@@ -95,3 +118,17 @@ def run(
         for each in analysis.tables(document["numbers"])
     ]
     voice.result(document, *shown, "wrote " + ", ".join(str(path) for path in written))
+
+
+def _check_taken(analysis: Analysis, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses options that this analysis has no use for, before anything is read."""
+    for name in given:
+        if name not in analysis.settings:
+            takes = ", ".join(_flag(each) for each in known if each in analysis.settings)
+            raise UsageError(
+                f"`{analysis.name}` does not take {_flag(name)}. It takes: {takes or 'none'}."
+            )
+
+
+def _flag(setting: str) -> str:
+    return f"--{SINGULAR.get(setting, setting)}"

@@ -7,6 +7,12 @@ from de3bert.cli.output import Voice, grid
 
 EXAMPLE = "Example: de3 inspect runs/demo/model"
 
+MEASURED = ("score", "layers_mean", "layer_speedup", "rows")
+STALE = (
+    "\n-: not measured since the prototypes were adapted. With labelled rows: de3 calibrate "
+    "{model} --data FILE --target ... --name ..."
+)
+
 
 def run(model: Model, json: Json = False, quiet: Quiet = False) -> None:
     """Summarise a model: backbone, exits, sizes, operating points."""
@@ -16,12 +22,12 @@ def run(model: Model, json: Json = False, quiet: Quiet = False) -> None:
 
     found = summarise(load(model))
     points = [
-        [name, point["policy"], point["target"], seen["score"], seen["layers_mean"],
-         seen["layer_speedup"], seen["rows"]]
+        [name, point["policy"], point["target"], *(seen.get(key) for key in MEASURED)]
         for name, point in found["points"].items()
         for seen in [point["measured"]]
-    ]  # fmt: skip
+    ]
     facts = [[key, str(value)] for key, value in found.items() if key != "points"]
     columns = ["point", "policy", "target", "score", "mean layers", "layer speed-up", "rows"]
     shown = grid(columns, points) if points else "no operating points yet (de3 calibrate)"
-    voice.result(found, grid(["", model], facts), "", shown)
+    stale = [STALE.format(model=model)] if any(row[3] is None for row in points) else []
+    voice.result(found, grid(["", model], facts), "", shown, *stale)

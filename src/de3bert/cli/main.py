@@ -10,6 +10,7 @@ import typer
 
 from de3bert import __version__
 from de3bert.cli import (
+    adapt,
     analyze,
     bench,
     calibrate,
@@ -21,6 +22,7 @@ from de3bert.cli import (
     export,
     inspect,
     methods,
+    paper,
     place_exits,
     predict,
     profile,
@@ -53,11 +55,12 @@ app = typer.Typer(
 )
 VERBS = (
     demo, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect, export,
-    profile, place_exits, bench, methods, compare, analyze,
+    profile, place_exits, bench, methods, compare, analyze, adapt,
 )  # fmt: skip
 for verb in VERBS:
     name = verb.__name__.rsplit(".", 1)[-1]
     app.command(name.replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
+app.add_typer(paper.app, name="paper", help=paper.HELP)
 
 
 def _version(wanted: bool) -> None:

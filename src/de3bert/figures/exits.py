@@ -9,6 +9,8 @@ from de3bert.figures.style import COLOURS, figure
 
 __all__ = ["draw_exits"]
 
+FEW = 8
+
 
 def draw_exits(
     path: str | Path, histograms: Mapping[str, Mapping[int, int]], *, title: str = ""
@@ -25,7 +27,8 @@ def draw_exits(
             mean = sum(layer * seen for layer, seen in histogram.items()) / rows
             axes.axvline(mean, color=COLOURS[1], linewidth=1.2, linestyle="--")
             axes.set_title(f"{name}\nmean {mean:.2f}", fontsize=9)
-            axes.set_xticks(layers)
+            # Of many layers every second is named, the last one always.
+            axes.set_xticks(layers if len(layers) <= FEW else layers[::-2][::-1])
             axes.set_xlabel("exit layer")
             axes.grid(visible=False, axis="x")
         panels[0].set_ylabel(f"% of rows (n = {rows})")

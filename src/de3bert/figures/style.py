@@ -25,6 +25,7 @@ SETTINGS: dict[Any, Any] = {
     "font.size": 10,
     "legend.frameon": False,
     "savefig.dpi": 160,
+    "svg.hashsalt": "de3bert",  # the same drawing gives the same file
 }
 
 

@@ -32,7 +32,9 @@ class EarlyExitConfig(PreTrainedConfig):
         token_exits: how single tokens stop: `hash` (a table of layers), `words` (the model tags
             words, which leave by what their exits say), or `none`.
         temperatures: what the logits of each exit are divided by, if anything.
-        prototype_means: `moving` (the paper's), or `all rows` when refreshed after training.
+        prototype_means: `moving` (the paper's), `all rows` when refreshed after training, or
+            `adapted` when moved to unlabelled rows of other data.
+        adapted_to: those rows: how many, of which source, and its hash.
         exit_layers: layers with an exit, counted from 1; the last one is the full depth.
         max_length: longest input in tokens; longer texts are cut.
         metric: what the task is scored by, unless a verb is told otherwise.
@@ -56,7 +58,8 @@ class EarlyExitConfig(PreTrainedConfig):
     cascade: int = 0
     token_exits: str = "none"
     temperatures: list[float] | None = None
-    prototype_means: Literal["moving", "all rows"] = "moving"
+    prototype_means: Literal["moving", "all rows", "adapted"] = "moving"
+    adapted_to: dict[str, Any] | None = None
     exit_layers: list[int] | None = None
     max_length: int = 128
     metric: str = "accuracy"

@@ -30,6 +30,7 @@ class Facts:
     hidden_size: int
     base_depth: int  # layers that speed-ups refer to: of the backbone, where the model is not whole
     router: str = "none"  # what says by itself how sure an exit is
+    adapted_to: Mapping[str, Any] | None = None  # the unlabelled rows prototypes were moved to
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Facts:
@@ -54,6 +55,7 @@ class Facts:
                 hidden_size=int(backbone.get("hidden_size") or backbone.get("dim") or 0),
                 base_depth=int(config.get("base_depth") or layers[-1]),
                 router=str(config.get("router") or "none"),
+                adapted_to=config.get("adapted_to"),
             )
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise De3Error(f"The model's config is damaged or incomplete: {error!r}.") from error

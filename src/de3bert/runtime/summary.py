@@ -38,4 +38,7 @@ def _prototypes_set(classifier: Classifier) -> str:
         return "none"
     classes = len(classifier.label_names)
     done = classes - len(classifier.backend.prototypes_unset)
-    return f"{done} of {classes} classes, means: {classifier.config.prototype_means}"
+    means = classifier.config.prototype_means
+    if (adapted := classifier.config.adapted_to) is not None:
+        means = f"adapted to {adapted['rows']} rows of {adapted['source']}"
+    return f"{done} of {classes} classes, means: {means}"

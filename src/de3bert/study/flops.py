@@ -4,19 +4,34 @@ Counted as the paper counts: two for each multiplication of a linear layer, 8 pe
 norm, and nothing else; with 128 tokens and 768 wide a layer has 1,813,512,192. That leaves out the
 two products of attention (scores and context, 4 S^2 d per layer); `attention=True` adds them.
 Softmax, activations, biases and residuals are below one percent and never counted.
+
+`modules_of` is the paper's table. `products_of` is the other honest count: all matrix products,
+attention's included, and nothing else, which is what torch.utils.flop_counter counts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Sizes", "edr", "embedding", "exit_costs", "flops_at", "flops_of", "layer", "linear"]
+__all__ = [
+    "POOLERS",
+    "Sizes",
+    "edr",
+    "embedding",
+    "exit_costs",
+    "flops_at",
+    "flops_of",
+    "layer",
+    "linear",
+    "modules_of",
+    "products_of",
+]
 
 NORM = 8  # per element: mean, variance, scale and shift, each counted twice
 POOLERS = ("shared_pooler", "own_pooler")
@@ -65,7 +80,12 @@ class Sizes:
     @classmethod
     def of_model(cls, folder: str | Path) -> Sizes:
         """From a model folder's config."""
-        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        text = (Path(folder) / "config.json").read_text(encoding="utf-8")
+        return cls.of_config(json.loads(text))
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, Any]) -> Sizes:
+        """From a config as JSON has it."""
         backbone = config["backbone_config"]
         hidden = int(backbone.get("hidden_size") or backbone.get("dim"))
         inner = backbone.get("intermediate_size") or backbone.get("hidden_dim") or 4 * hidden
@@ -118,11 +138,15 @@ def _decision(sizes: Sizes) -> float:
         total += linear(sizes.hidden, sizes.hidden)
     if sizes.prototypes != "none":
         total += edr(sizes.hidden)
+    return total + _router(sizes)
+
+
+def _router(sizes: Sizes) -> float:
     if sizes.router == "lte":
-        total += linear(sizes.hidden, 1)
-    elif sizes.router == "policy":
-        total += linear(sizes.hidden, POLICY_WIDTH) + linear(POLICY_WIDTH, 1)
-    return total
+        return linear(sizes.hidden, 1)
+    if sizes.router == "policy":
+        return linear(sizes.hidden, POLICY_WIDTH) + linear(POLICY_WIDTH, 1)
+    return 0.0
 
 
 def flops_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
@@ -135,6 +159,71 @@ def flops_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
         "exits": exit_costs(sizes, tokens),
         "heads_known": sizes.heads in HEADS,  # others are counted as linear ones
     }
+
+
+def modules_of(sizes: Sizes, tokens: float) -> dict[str, float]:
+    """One run of each module, counted as the paper counts; modules the model lacks are left out.
+
+    The pooler, the classifier and the rest of an exit read one vector, layers read `tokens`.
+    """
+    head = HEADS.get(sizes.heads, HEADS["linear"])
+    last = len(sizes.exit_layers) - 1
+    found = {
+        "embedding": embedding(sizes.hidden, tokens),
+        "encoder layer": layer(sizes.hidden, sizes.inner, tokens),
+    }
+    if sizes.pooling in POOLERS:
+        found["pooler"] = linear(sizes.hidden, sizes.hidden)
+    found["prediction head"] = head(sizes, last, tokens)
+    if last:
+        if sizes.prototypes == "linear":
+            found["prototypical network"] = linear(sizes.hidden, sizes.hidden)
+        found["internal classifier"] = head(sizes, 0, tokens)
+        if sizes.prototypes != "none":
+            found["EDR"] = edr(sizes.hidden)
+        if sizes.router != "none":
+            found["router"] = _router(sizes)
+    return found
+
+
+def products_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
+    """All matrix products of embedding, a layer and each part of each exit, of BERT's kind.
+
+    Distances are products with all K prototypes, 2 d K; the paper's EDR reads the two likeliest.
+    """
+    head = HEADS.get(sizes.heads, HEADS["linear"])
+    norms = 2 * NORM * sizes.hidden * tokens
+    last = len(sizes.exit_layers) - 1
+    return {
+        "embedding": 0.0,
+        "layer": layer(sizes.hidden, sizes.inner, tokens, attention=True) - norms,
+        "exits": [
+            {
+                "pooling": _pooling(sizes, tokens),
+                "head": head(sizes, i, tokens),
+                **(_decision_products(sizes) if i < last else {}),
+            }
+            for i in range(last + 1)
+        ],
+    }
+
+
+def _pooling(sizes: Sizes, tokens: float) -> float:
+    """A pooler reads the first token; a mean is a product with the weights of the tokens."""
+    if sizes.pooling in POOLERS:
+        return linear(sizes.hidden, sizes.hidden)
+    return 2.0 * sizes.hidden * tokens if sizes.pooling == "mean" else 0.0
+
+
+def _decision_products(sizes: Sizes) -> dict[str, float]:
+    found = {}
+    if sizes.prototypes == "linear":
+        found["projection"] = linear(sizes.hidden, sizes.hidden)
+    if sizes.prototypes != "none":
+        found["distances"] = linear(sizes.hidden, sizes.classes)
+    if sizes.router != "none":
+        found["router"] = _router(sizes)
+    return found
 
 
 def flops_at(counts: dict[str, Any], exit_layers: Sequence[int], layers: float) -> float:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from safetensors import safe_open
 
-__all__ = ["parameters_of"]
+if TYPE_CHECKING:
+    from torch import nn
+
+    from de3bert.model import EarlyExitForSequenceClassification
+
+__all__ = ["parameters_of", "shares_of"]
 
 BUFFERS = (  # stored, not learned
     "prototypes.",
@@ -32,3 +38,29 @@ def parameters_of(folder: str | Path) -> dict[str, int]:
                     size = math.prod(file.get_slice(name).get_shape())
                     counts[part] = counts.get(part, 0) + size
     return counts
+
+
+def shares_of(model: EarlyExitForSequenceClassification) -> dict[str, Any]:
+    """A loaded model's parameters as the paper tells them, and all of them.
+
+    The paper's backbone has its pooler but no classifier; `added` is what the exits before the last
+    bring along, and `added_percent` its share of the backbone. Prototypes are stored numbers that
+    nobody learns: they are in no sum. A loss that learns (LeeBERT) is gone after training.
+    """
+    added = model.exit_parameters()
+    loss, heads = _size(model.objective), _size(model.heads)
+    final = heads - added.get("classifiers", 0)
+    backbone = _size(model) - loss - final - sum(added.values())
+    return {
+        "backbone": backbone,
+        "final head": final,
+        "parts": added,
+        "added": sum(added.values()),
+        "added_percent": 100 * sum(added.values()) / backbone,
+        "total": backbone + final + sum(added.values()),
+        "prototypes": 0 if model.prototypes is None else model.prototypes.vectors.numel(),
+    }
+
+
+def _size(part: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in part.parameters())

@@ -37,7 +37,6 @@ def build_record(
     """Everything about a finished run, from its folder: the model's own record, and the traces."""
     main = read_traces(job, folder)[1][job.task.main_test]
     trained = json.loads((folder / "model" / "training.json").read_text(encoding="utf-8"))
-    sizes = Sizes.of_model(folder / "model")
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -58,21 +57,50 @@ def build_record(
         "exit_layers": list(main.exit_layers),
         "base_depth": main.base,
         "label_names": list(main.label_names),
-        "exit_accuracy": exit_scores(main, ["accuracy"]),
+        "exit_accuracy": {},
         "parameters": parameters_of(folder / "model"),
-        "flops": flops_of(sizes, float(main.tokens.mean())),
+        "flops": {},
     }
     return rescored(record, job, folder)
 
 
 def rescored(record: Mapping[str, Any], job: Job, folder: Path) -> dict[str, Any]:
-    """The record with the scores that the study asks for now, from the run's traces."""
+    """The record with all that the study asks for now, from the run's traces.
+
+    Studies that share a runs folder may score one training on different test files, so rows, hashes
+    and what is read off the main test rows are made anew as well.
+    """
     calibration, tests = read_traces(job, folder)
     task, speeds = job.task, job.spec.speeds
     methods = {
         name: score_method(name, calibration, tests, task.metrics, speeds) for name in job.methods
     }
-    return {**record, "scored_as": scored_as(job), "methods": methods}
+    return {
+        **record,
+        **_of_tests(record, tests),
+        **_of_main(record, tests[task.main_test], folder / "model"),
+        "scored_as": scored_as(job),
+        "methods": methods,
+    }
+
+
+def _of_tests(record: Mapping[str, Any], tests: Mapping[str, Trace]) -> dict[str, Any]:
+    """Rows and hashes of training material as they are, of the test files as traced."""
+    rows = {f"test-{name}": trace.rows for name, trace in tests.items()}
+    hashes = {f"test-{name}": trace.info["data"]["sha256"] for name, trace in tests.items()}
+    kept = {
+        part: {name: value for name, value in record[part].items() if not name.startswith("test-")}
+        for part in ("rows", "sha256")
+    }
+    return {"rows": {**kept["rows"], **rows}, "sha256": {**kept["sha256"], **hashes}}
+
+
+def _of_main(record: Mapping[str, Any], main: Trace, model: Path) -> dict[str, Any]:
+    """Scores of exits and operations per text; operations stay where there is no model."""
+    found: dict[str, Any] = {"exit_accuracy": exit_scores(main, ["accuracy"])}
+    if (model / "config.json").exists():
+        found["flops"] = flops_of(Sizes.of_model(model), float(main.tokens.mean()))
+    return found
 
 
 def scored_as(job: Job) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from de3bert.data.packaged import minilm_folder
 from de3bert.errors import UsageError
 
 __all__ = ["LatencySpec", "StudySpec", "TaskSpec", "expand", "load_study"]
@@ -19,6 +20,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 POOLING = "pooling"
 SPEEDS = (1.5, 2.0, 2.5, 3.0, 4.0)
+MINILM = "DE3_MINILM"  # stands for the packaged encoder where it is not set
 
 
 class Section(BaseModel):
@@ -150,11 +152,14 @@ def load_study(path: str | Path) -> StudySpec:
 
 
 def expand(path: str) -> str:
-    """A path with its environment variables filled in; one that is not set is an error."""
+    """A path with its environment variables filled in; one that is not set is an error.
+
+    Only DE3_MINILM has a value of its own: the folder of the packaged MiniLM.
+    """
 
     def value(match: re.Match[str]) -> str:
         name = match["braced"] or match["plain"]
-        found = os.environ.get(name)
+        found = os.environ.get(name) or (str(minilm_folder()) if name == MINILM else None)
         if not found:
             raise UsageError(
                 f"The study reads {path}, but the environment variable {name} is not set. "

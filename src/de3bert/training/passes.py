@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from rich.console import Console
+from rich.progress import track
 from torch import Tensor
 
 from de3bert.model import EarlyExitForSequenceClassification
@@ -23,14 +25,23 @@ def over_rows(
     rows: Rows,
     encoder: TextEncoder,
     read: Callable[[EarlyExitOutput], Tensor],
+    *,
+    batch_size: int = BATCH,
+    progress: str | None = None,
 ) -> Tensor:
-    """`read` of the model's output for every row, in the order of the rows. (rows, ...)"""
+    """`read` of the model's output for every row, in the order of the rows. (rows, ...)
+
+    Args:
+        progress: the label of a progress bar; None for no bar.
+    """
     was_training = model.training
     model.eval()
     order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
     found = []
-    for start in range(0, len(rows), BATCH):
-        batch = collate(encoder, [rows[index] for index in order[start : start + BATCH]])
+    starts = range(0, len(rows), batch_size)
+    hidden = progress is None
+    for start in track(starts, progress or "", disable=hidden, console=Console(stderr=True)):
+        batch = collate(encoder, [rows[index] for index in order[start : start + batch_size]])
         given = {k: v.to(model.device) for k, v in batch.items() if k not in ("labels", "extras")}
         output = model(**given)
         assert isinstance(output, EarlyExitOutput)

@@ -1,0 +1,143 @@
+"""Texts timed alone under several policies in turn, and what may be said of such times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from de3bert.bench.timing import SYSTEM, Clock, Interval, Seconds, alternate
+from de3bert.data.tokens import TextInput
+from de3bert.errors import UsageError
+from de3bert.exits import Policy, Trace, curve
+from de3bert.exits.family import Family
+from de3bert.runtime.classifier import Classifier
+
+__all__ = [
+    "FULL_DEPTH",
+    "Timed",
+    "correlation",
+    "efficiency",
+    "matched_thresholds",
+    "time_policies",
+]
+
+FULL_DEPTH = "full"
+RESAMPLES, LEVEL = 1000, 0.95
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """One policy on all texts.
+
+    Attributes:
+        layers: where each text left, (texts,).
+        seconds: each text alone, tokenising included, (texts, rounds).
+    """
+
+    name: str
+    layers: NDArray[np.int64]
+    seconds: Seconds
+
+    @property
+    def typical(self) -> Floats:
+        """The median round of each text, (texts,): a disturbance of one round does not count."""
+        return np.median(self.seconds, axis=1)
+
+
+def time_policies(
+    classifier: Classifier,
+    texts: Sequence[TextInput],
+    policies: Mapping[str, Policy],
+    *,
+    rounds: int,
+    seed: int,
+    clock: Clock = SYSTEM,
+) -> list[Timed]:
+    """Times all policies in turn on each text, after a pass that warms up and gives the layers."""
+    if rounds < 1:
+        raise UsageError(f"At least one round must be timed, got {rounds} (--rounds).")
+
+    def job(policy: Policy) -> Callable[[int], object]:
+        return lambda item: classifier.predict([texts[item]], policy=policy)
+
+    layers = {
+        name: [classifier.predict([text], policy=policy)[0].exit_layer for text in texts]
+        for name, policy in policies.items()
+    }
+    jobs = {name: job(policy) for name, policy in policies.items()}
+    pools = dict.fromkeys(jobs, "one")  # all run on the threads of one model
+    spent = alternate(jobs, len(texts), rounds, pools=pools, seed=seed, clock=clock)
+    return [Timed(name, np.array(layers[name]), spent[name]) for name in policies]
+
+
+def matched_thresholds(trace: Trace, family: Family, ratios: Sequence[float]) -> list[float]:
+    """The thresholds that come nearest to `ratios` times fewer layers on a trace, each once.
+
+    Labels are not needed: the final head's answers stand for them, and no score is read.
+    """
+    points = curve(replace(trace, labels=trace.predictions[:, -1]), family)
+    nearest = (np.abs(points.layers_mean - trace.depth / ratio).argmin() for ratio in ratios)
+    return list(dict.fromkeys(float(points.thresholds[index]) for index in nearest))
+
+
+def correlation(first: Sequence[float], second: Sequence[float]) -> dict[str, Any]:
+    """Pearson's r with its 95 % interval by Fisher's z, over the thresholds."""
+    from scipy.stats import pearsonr
+
+    found = pearsonr(first, second)
+    low, high = found.confidence_interval(LEVEL)
+    return Interval(float(found.statistic), float(low), float(high)).to_json()
+
+
+def efficiency(
+    full: Timed, timed: Sequence[Timed], layer_ratio: float, seed: int
+) -> dict[str, Any] | None:
+    """How much less time `layer_ratio` times fewer layers take, and how near that is to as much.
+
+    Time is interpolated in layers between the two nearest thresholds. It is compared with the
+    threshold that runs most layers, as the paper does, and with full depth where no exit is tested.
+    The intervals are those of other texts (resampled with all their times). None where the
+    thresholds do not reach that far.
+    """
+    layers = np.stack([each.layers for each in timed], axis=1).astype(np.float64)
+    seconds = np.stack([each.typical for each in timed], axis=1)  # (texts, thresholds)
+    plain = full.typical
+
+    def ratios(rows: NDArray[np.int64]) -> tuple[float, float]:
+        spent = seconds[rows].sum(0)
+        most, wanted = _seconds_at(layers[rows].sum(0), spent, layer_ratio)
+        return most / wanted, float(plain[rows].sum()) / wanted
+
+    found = ratios(np.arange(len(layers)))
+    if not np.isfinite(found[0]):
+        return None
+    rng = np.random.default_rng(seed)
+    drawn = [ratios(rng.integers(0, len(layers), len(layers))) for _ in range(RESAMPLES)]
+    tail = 100 * (1 - LEVEL) / 2
+    limits = np.nanpercentile(drawn, [tail, 100 - tail], axis=0)  # (low and high, ratios)
+    tested, untested = (
+        Interval(value, float(low), float(high)).to_json()
+        for value, low, high in zip(found, *limits, strict=True)
+    )
+    return {
+        "layer_ratio": layer_ratio,
+        "time_ratio": tested,
+        "percent_of_ideal": 100 * found[0] / layer_ratio,
+        "time_ratio_untested": untested,
+        "percent_of_ideal_untested": 100 * found[1] / layer_ratio,
+    }
+
+
+def _seconds_at(layers: Floats, seconds: Floats, layer_ratio: float) -> tuple[float, float]:
+    """Seconds at most layers, and at `layer_ratio` times fewer; NaN where that is out of reach."""
+    order = np.argsort(layers, kind="stable")
+    wanted = layers[order[-1]] / layer_ratio
+    if wanted < layers[order[0]]:
+        return float("nan"), float("nan")
+    return float(seconds[order[-1]]), float(np.interp(wanted, layers[order], seconds[order]))

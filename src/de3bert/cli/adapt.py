@@ -1,0 +1,73 @@
+"""`de3 adapt`: prototypes moved to data of another kind, without labels."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from de3bert.cli.options import (
+    BatchSize,
+    Json,
+    Out,
+    Quiet,
+    Split,
+    SplitConfig,
+    Text,
+    TextPair,
+)
+from de3bert.cli.output import Voice, grid
+
+EXAMPLE = "Example: de3 adapt runs/mine --data new.csv --out runs/mine-adapted"
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="Model folder; it stays as it is.")],
+    data: Annotated[
+        str, typer.Option(help="Rows of the new kind; labels are not read.", show_default=False)
+    ],
+    out: Out,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="At most so many rows, drawn at random.")
+    ] = None,
+    distance: Annotated[
+        Literal["cosine", "euclidean"], typer.Option(help="Distance of K-means.")
+    ] = "cosine",
+    text: Text = None,
+    text_pair: TextPair = None,
+    split: Split = None,
+    config: SplitConfig = None,
+    seed: Annotated[int, typer.Option(help="Seed of the drawing of --rows.")] = 42,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model there.")] = False,
+    batch_size: BatchSize = 32,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Move a model's prototypes to unlabelled rows of other data, by K-means from the old ones."""
+    voice = Voice(json, quiet)
+    from de3bert.data.read import read_table
+    from de3bert.training.adapt import adapt_model
+
+    table = read_table(
+        data, text=text, text_pair=text_pair, split=split, config=config, need_labels=False
+    )
+    adapted = adapt_model(
+        model, table, out, rows=rows, distance=distance, seed=seed, batch_size=batch_size,
+        overwrite=overwrite, progress=voice.progress("reading"),
+    )  # fmt: skip
+    for note in adapted.notes:
+        voice.warn(note)
+    moved = [[each.layer, each.label, each.rows, each.distance] for each in adapted.moved]
+    columns = ["layer", "class", "rows nearest", "moved (cosine distance)"]
+    ending = f"\nmodel: {out}   from {adapted.rows} rows, no labels read"
+    if adapted.unmeasured:
+        listed = ", ".join(adapted.unmeasured)
+        ending += (
+            f"\nThese points keep their thresholds, but what they give with the new prototypes is "
+            f"not known: {listed}"
+        )
+    ending += (
+        f"\nwith labelled rows of the new kind: de3 calibrate {out} --data FILE "
+        "--target layers=2.0 --name 2x"
+    )
+    voice.result(adapted.to_json(), grid(columns, moved), ending)

@@ -1,0 +1,38 @@
+"""Reading a trained model, refusing anything incomplete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from de3bert.errors import De3Error, UsageError
+from de3bert.model.modeling import EarlyExitForSequenceClassification
+
+__all__ = ["read_model"]
+
+
+def read_model(source: str) -> EarlyExitForSequenceClassification:
+    """The model of a folder or hub id; De3Error when weights are damaged or missing."""
+    local = Path(source).exists()
+    try:
+        loaded: Any = EarlyExitForSequenceClassification.from_pretrained(
+            source, output_loading_info=True
+        )
+    except De3Error:
+        raise
+    except Exception as error:  # safetensors, json and hub errors have no common base
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if local:
+            raise De3Error(f"The model in {source} is damaged or incomplete: {reason}") from error
+        raise UsageError(
+            f'No model "{source}": it is neither a folder nor a model that could be fetched from '
+            f"the hub ({reason})."
+        ) from error
+    model: EarlyExitForSequenceClassification = loaded[0]
+    missing = sorted(loaded[1]["missing_keys"])
+    if missing:
+        raise De3Error(
+            f"The weights in {source} are incomplete: {len(missing)} tensors are missing, "
+            f"the first is {missing[0]}."
+        )
+    return model

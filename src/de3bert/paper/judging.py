@@ -1,0 +1,231 @@
+"""When a finding holds: stated tests over runs, or intervals over rows where runs are few.
+
+A run is a pair of task and seed. With three of them or more, a one-tailed t-test over their
+differences decides; with fewer, the 95 % intervals over rows that the analyses stored, which must
+all agree. Nothing is claimed from one run without an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+__all__ = [
+    "ENOUGH",
+    "LEVEL",
+    "MARGIN",
+    "Holds",
+    "Judged",
+    "Sample",
+    "above",
+    "by_intervals",
+    "by_trends",
+    "count_of",
+    "level_with",
+    "not_below",
+    "not_measured",
+    "points",
+    "weakest",
+]
+
+Holds = Literal["yes", "no", "not significant", "not measured"]
+Interval = tuple[float, float]
+LEVEL = 0.05
+ENOUGH = 3  # runs for a t-test
+MARGIN = 0.01  # one point: what is nearer counts as level
+NO_SPREAD = 1e-12
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Differences, one for each run, and intervals over rows, one for each task that has them."""
+
+    values: Sequence[float]
+    intervals: Sequence[Interval] = ()
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.values))
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a test says.
+
+    Attributes:
+        test: which test, over how many runs, with its p-value or interval.
+        numbers: the same for a program.
+    """
+
+    holds: Holds
+    test: str
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+
+def above(sample: Sample) -> Judged:
+    """Whether the differences are above 0: yes, no (below 0), or not significant."""
+    if not sample:
+        return not_measured()
+    if len(sample.values) < ENOUGH:
+        return by_intervals(sample)
+    test = t_test(sample.values)
+    if test is None:
+        return _no_spread(sample)
+    holds: Holds = "not significant"
+    if test["p"] < LEVEL:
+        holds = "yes"
+    elif 1 - test["p"] < LEVEL:
+        holds = "no"
+    return Judged(holds, f"one-tailed paired t-test over {_runs(test)}, p = {_p(test)}", test)
+
+
+def not_below(sample: Sample, margin: float = MARGIN) -> Judged:
+    """Whether the differences are not more than a margin below 0: a test of non-inferiority."""
+    if not sample:
+        return not_measured()
+    if len(sample.values) < ENOUGH:
+        return _within(sample, margin, both=False)
+    test, below = t_test([value + margin for value in sample.values]), t_test(sample.values)
+    if test is None or below is None:
+        return _no_spread(sample)
+    holds: Holds = "not significant"
+    if test["p"] < LEVEL:
+        holds = "yes"
+    elif 1 - below["p"] < LEVEL:
+        holds = "no"
+    said = f"one-tailed t-test of not more than {_points(margin)} below over {_runs(test)}"
+    return Judged(holds, f"{said}, p = {_p(test)}", {**below, "p": test["p"], "margin": margin})
+
+
+def level_with(sample: Sample, margin: float = MARGIN) -> Judged:
+    """Whether the differences are within a margin of 0: two one-tailed tests (TOST)."""
+    if not sample:
+        return not_measured()
+    if len(sample.values) < ENOUGH:
+        return _within(sample, margin, both=True)
+    low = t_test([value + margin for value in sample.values])
+    high = t_test([margin - value for value in sample.values])
+    plain = t_test(sample.values)
+    if low is None or high is None or plain is None:
+        return _no_spread(sample)
+    p = max(low["p"], high["p"])
+    holds: Holds = "not significant"
+    if p < LEVEL:
+        holds = "yes"
+    elif min(plain["p"], 1 - plain["p"]) < LEVEL / 2:
+        holds = "no"
+    said = f"two one-tailed t-tests of within {_points(margin)} over {_runs(plain)}, p = {p:.2g}"
+    return Judged(holds, said, {**plain, "p": p, "margin": margin})
+
+
+def t_test(values: Sequence[float]) -> dict[str, Any] | None:
+    """One-tailed t-test that the mean is above 0; None where the values are all the same."""
+    seen = np.asarray(values, dtype=np.float64)
+    if float(seen.std(ddof=1)) < NO_SPREAD:
+        return None
+    from scipy.stats import ttest_1samp
+
+    result = ttest_1samp(seen, 0.0, alternative="greater")
+    return {
+        "n": len(seen),
+        "mean": float(seen.mean()),
+        "sd": float(seen.std(ddof=1)),
+        "t": float(result.statistic),
+        "p": float(result.pvalue),
+    }
+
+
+def not_measured() -> Judged:
+    return Judged("not measured", "", {"n": 0})
+
+
+def weakest(judged: Sequence[Judged]) -> Judged:
+    """The one that decides for all: no before not significant before yes."""
+    order = ("not measured", "no", "not significant", "yes")
+    return min(judged, key=lambda each: order.index(each.holds))
+
+
+def by_trends(trends: Sequence[Mapping[str, Any]], what: str) -> Judged:
+    """Trend tests that the analyses stored, one for each task; all must agree."""
+    known = [each for each in trends if each["p"] is not None]
+    if not known:
+        return Judged("not significant", "no test: the values do not vary", {"n": len(trends)})
+    holds: Holds = "not significant"
+    if all(each["p"] < LEVEL for each in known):
+        holds = "yes"
+    elif all(1 - each["p"] < LEVEL for each in known):
+        holds = "no"
+    said = ", ".join(f"rho = {e['rho']:.2f}, p = {e['p']:.2g} (n = {e['n']})" for e in known)
+    return Judged(holds, f"one-tailed Spearman test that {what}: {said}", {"trends": known})
+
+
+def points(share: float) -> str:
+    """A difference of scores as `+1.25 points`."""
+    return f"{100 * share:+.2f} points"
+
+
+def by_intervals(sample: Sample) -> Judged:
+    """Whether all intervals over rows lie above 0, or all below."""
+    if not sample.intervals:
+        return _nothing_to_go_by(sample)
+    holds: Holds = "not significant"
+    if all(low > 0 for low, _ in sample.intervals):
+        holds = "yes"
+    elif all(high < 0 for _, high in sample.intervals):
+        holds = "no"
+    return Judged(holds, _interval_text(sample), _interval_numbers(sample))
+
+
+def _within(sample: Sample, margin: float, both: bool) -> Judged:
+    if not sample.intervals:
+        return _nothing_to_go_by(sample)
+    holds: Holds = "not significant"
+    if all(low > -margin and (high < margin or not both) for low, high in sample.intervals):
+        holds = "yes"
+    elif any(high < 0 or (both and low > 0) for low, high in sample.intervals):
+        holds = "no"
+    said = f"within {_points(margin)}" if both else f"not more than {_points(margin)} below"
+    return Judged(holds, f"{said}: {_interval_text(sample)}", _interval_numbers(sample))
+
+
+def _interval_text(sample: Sample) -> str:
+    listed = ", ".join(f"[{100 * low:+.2f}, {100 * high:+.2f}]" for low, high in sample.intervals)
+    return f"95 % intervals over rows, in points: {listed} ({count_of(len(sample.values))})"
+
+
+def _interval_numbers(sample: Sample) -> dict[str, Any]:
+    intervals = [list(each) for each in sample.intervals]
+    return {"n": len(sample.values), "mean": sample.mean, "intervals": intervals}
+
+
+def _nothing_to_go_by(sample: Sample) -> Judged:
+    said = f"no test: {count_of(len(sample.values))}, and no interval over rows"
+    return Judged("not significant", said, {"n": len(sample.values), "mean": sample.mean})
+
+
+def _no_spread(sample: Sample) -> Judged:
+    said = f"no test: all {len(sample.values)} runs differ by the same"
+    return Judged("not significant", said, {"n": len(sample.values), "mean": sample.mean})
+
+
+def _runs(test: Mapping[str, Any]) -> str:
+    return f"{test['n']} runs (task and seed)"
+
+
+def count_of(runs: int) -> str:
+    """`1 run` or `3 runs`."""
+    return "1 run" if runs == 1 else f"{runs} runs"
+
+
+def _p(test: Mapping[str, Any]) -> str:
+    return f"{test['p']:.2g}"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:g} point" + ("" if share == MARGIN else "s")

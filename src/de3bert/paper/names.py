@@ -1,0 +1,21 @@
+"""Tasks as the paper writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["listed", "task_name"]
+
+NAMES = {
+    "sst2": "SST-2", "mrpc": "MRPC", "rte": "RTE", "qnli": "QNLI", "qqp": "QQP", "mnli": "MNLI",
+    "lcqmc": "LCQMC", "thucnews": "THUCNews",
+}  # fmt: skip
+
+
+def task_name(task: str) -> str:
+    return NAMES.get(task, task)
+
+
+def listed(tasks: Iterable[str]) -> str:
+    """`SST-2, QNLI`."""
+    return ", ".join(task_name(task) for task in tasks)
