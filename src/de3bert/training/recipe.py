@@ -61,6 +61,10 @@ class TrainRecipe(Section):
     epochs: float = Field(default=3.0, gt=0)
     batch_size: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=2e-5, gt=0)
+    # Learning rate of heads and routers, as a multiple. In a few hundred steps at the encoder's
+    # rate the weights of a linear head move by about their start values: shallow exits, which the
+    # encoder does not come to meet, then stay near chance.
+    head_rate: float = Field(default=1.0, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
     warmup: float = Field(default=0.0, ge=0, lt=1)  # share of all steps
     max_grad_norm: float = Field(default=1.0, gt=0)
