@@ -66,7 +66,7 @@ class EpochOrder(Sampler[int]):
 class OrderedTrainer(Trainer):
     """The Trainer with `EpochOrder`: a resumed training sees the rows it would have seen."""
 
-    head_rate = 1.0  # the recipe's
+    head_learning_rate: float | None = None  # None: the encoder's
 
     def _get_train_sampler(self, train_dataset: Dataset[Any] | None = None) -> EpochOrder:
         rows = self.train_dataset if train_dataset is None else train_dataset
@@ -84,7 +84,7 @@ class OrderedTrainer(Trainer):
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """As usual, with rates of their own for parts that start from nothing.
 
-        Heads and routers learn at `head_rate` times the encoder's rate. Projectors do not: with the
+        Heads and routers learn at the recipe's `head_learning_rate`. Projectors do not: with the
         center loss alone, nothing but slowness keeps them from mapping all rows to one point.
         Weights that a loss learns itself have the rate of the method's option `weights_rate`: at
         the encoder's, the weights of LeeBERT's terms would hardly move, and weight decay would pull
@@ -93,8 +93,8 @@ class OrderedTrainer(Trainer):
         optimizer = super().create_optimizer(model)
         trained = self.model
         assert isinstance(trained, EarlyExitForSequenceClassification)  # `fit` gives no other
-        if self.head_rate != 1:
-            _set_rate(optimizer, _fresh(trained), self.args.learning_rate * self.head_rate)
+        if self.head_learning_rate is not None:
+            _set_rate(optimizer, _fresh(trained), self.head_learning_rate)
         rate = trained.objective.options.get("weights_rate")
         if rate is not None:
             _set_rate(optimizer, trained.objective.parameters(), float(rate), weight_decay=0.0)
