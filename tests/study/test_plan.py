@@ -179,3 +179,12 @@ def test_durations():
     assert [duration(s) for s in (3, 89, 91, 3600, 5401, 90000)] == [
         "3 s", "89 s", "2 min", "60 min", "1.5 h", "25.0 h",
     ]  # fmt: skip
+
+
+def test_a_run_that_does_not_name_the_rate_of_its_heads_has_one_rate(toy_data):
+    named = []
+    for changed in ({"head_rate": 1.0}, {"head_rate": 20.0}, {}):
+        given = settings("bb", toy_data)
+        given["train"] = {**given["train"], **changed}
+        named.append(plan(checked(given))[0].settings()["train"].get("head_rate", "absent"))
+    assert named == ["absent", 20.0, None]

@@ -277,6 +277,29 @@ def test_the_recipe_decides_whether_batches_are_grouped(small, tmp_path, monkeyp
     assert all((group is not None) == wanted for group in seen)
 
 
+@pytest.mark.parametrize("method", ["de3", "leebert"])
+def test_heads_learn_at_their_own_rate(small, tmp_path, monkeypatch, method):
+    from de3bert.training.order import OrderedTrainer
+
+    rates = {}
+    usual = OrderedTrainer.create_optimizer
+
+    def spy(self, model=None):
+        optimizer = usual(self, model)
+        names = {id(p): name.partition(".")[0] for name, p in self.model.named_parameters()}
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                rates.setdefault(names.pop(id(parameter)), set()).add(group["lr"])
+        assert not names  # every parameter is in one group
+        return optimizer
+
+    monkeypatch.setattr(OrderedTrainer, "create_optimizer", spy)
+    lines = ["train.learning_rate=0.001", "train.head_rate=20", f"method={method}"]
+    fit(recipe_from({**small, "method_options": {}}, lines), tmp_path / "m", progress=False)
+    own = {"projectors": {0.001}} if method == "de3" else {"objective": {0.01}}
+    assert rates == {"encoder": {0.001}, "heads": {0.02}, **own}
+
+
 def test_other_rows_under_the_same_name_do_not_resume(small, tmp_path):
     from de3bert.training.place import MARKER, check_scratch
 

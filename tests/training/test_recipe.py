@@ -130,3 +130,14 @@ def test_the_fingerprint_follows_what_changes_the_result():
     assert recipe_from(LEAST, ["method_options.alpha=0.2"]).fingerprint() != base.fingerprint()
     searched = recipe_from({**LEAST, "search": {"train.seed": [1.0]}})
     assert searched.fingerprint() == base.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("rate", "head_rate", "heads"),
+    [(2e-5, None, 1e-3), (0.01, None, 0.01), (2e-5, 1.0, 2e-5), (5e-5, 20.0, 1e-3)],
+)
+def test_how_fast_heads_learn(rate, head_rate, heads):
+    from de3bert.training.recipe import TrainRecipe
+
+    settings = TrainRecipe(learning_rate=rate, head_rate=head_rate)
+    assert settings.head_learning_rate == pytest.approx(heads)

@@ -25,6 +25,9 @@ ALWAYS = (  # the settings that count even at their default; of others only thos
 )  # fmt: skip
 
 
+NEUTRAL = {"head_rate": 1.0}  # what it means that an older run does not name a setting
+
+
 @dataclass(frozen=True)
 class Job:
     """One training: a task, a seed, and the method whose training it is.
@@ -70,7 +73,8 @@ class Job:
     def settings(self) -> dict[str, Any]:
         """All that changes the result, except the content of files. No path is among it."""
         task, every = self.task, self.train.model_dump()
-        changed = self.train.model_dump(exclude_defaults=True)
+        usual = {name: field.default for name, field in TrainRecipe.model_fields.items()} | NEUTRAL
+        changed = {name: value for name, value in every.items() if value != usual[name]}
         return {
             "method": self.training,
             "options": METHODS[self.training].resolve(self.options),

@@ -6,7 +6,7 @@ within an epoch would shuffle anew: some rows twice, others never.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -66,6 +66,8 @@ class EpochOrder(Sampler[int]):
 class OrderedTrainer(Trainer):
     """The Trainer with `EpochOrder`: a resumed training sees the rows it would have seen."""
 
+    head_learning_rate: float | None = None  # None: the encoder's
+
     def _get_train_sampler(self, train_dataset: Dataset[Any] | None = None) -> EpochOrder:
         rows = self.train_dataset if train_dataset is None else train_dataset
         assert isinstance(rows, Rows)  # `fit` gives no other
@@ -80,19 +82,43 @@ class OrderedTrainer(Trainer):
         )
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """As usual; weights that a loss learns itself may have a rate of their own.
+        """As usual, with rates of their own for parts that start from nothing.
 
-        At the encoder's rate the weights of LeeBERT's terms would hardly move, and weight decay
-        would pull them towards each other. The method's option is `weights_rate`.
+        Heads and routers learn at the recipe's `head_learning_rate`. Projectors do not: with the
+        center loss alone, nothing but slowness keeps them from mapping all rows to one point.
+        Weights that a loss learns itself have the rate of the method's option `weights_rate`: at
+        the encoder's, the weights of LeeBERT's terms would hardly move, and weight decay would pull
+        them together.
         """
         optimizer = super().create_optimizer(model)
         trained = self.model
         assert isinstance(trained, EarlyExitForSequenceClassification)  # `fit` gives no other
+        if self.head_learning_rate is not None:
+            _set_rate(optimizer, _fresh(trained), self.head_learning_rate)
         rate = trained.objective.options.get("weights_rate")
-        own = [p for p in trained.objective.parameters() if p.requires_grad]
-        if rate is not None and own:
-            names = {id(parameter) for parameter in own}
-            for group in optimizer.param_groups:
-                group["params"] = [p for p in group["params"] if id(p) not in names]
-            optimizer.add_param_group({"params": own, "lr": float(rate), "weight_decay": 0.0})
+        if rate is not None:
+            _set_rate(optimizer, trained.objective.parameters(), float(rate), weight_decay=0.0)
         return optimizer
+
+
+def _fresh(model: EarlyExitForSequenceClassification) -> Iterator[torch.nn.Parameter]:
+    """What decides and what no pretraining has touched."""
+    for part in (model.heads, model.router):
+        if part is not None:
+            yield from part.parameters()
+
+
+def _set_rate(
+    optimizer: torch.optim.Optimizer,
+    parameters: Iterable[torch.nn.Parameter],
+    rate: float,
+    **changed: float,
+) -> None:
+    """Moves parameters to groups of their own, which keep everything else of the old ones."""
+    names = {id(parameter) for parameter in parameters}
+    for group in list(optimizer.param_groups):
+        own = [p for p in group["params"] if id(p) in names]
+        if own:
+            group["params"] = [p for p in group["params"] if id(p) not in names]
+            settings = {key: value for key, value in group.items() if key != "params"}
+            optimizer.add_param_group({**settings, "params": own, "lr": rate, **changed})

@@ -26,6 +26,9 @@ __all__ = [
 ]
 
 
+HEAD_LEARNING_RATE = 1e-3  # what AdamW is usually given for small layers that start from nothing
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,6 +64,11 @@ class TrainRecipe(Section):
     epochs: float = Field(default=3.0, gt=0)
     batch_size: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=2e-5, gt=0)
+    # Learning rate of heads and routers, as a multiple; None raises it to HEAD_LEARNING_RATE where
+    # the encoder's is lower. In a few hundred steps at an encoder's rate the weights of a linear
+    # head move by about their start values, and shallow exits, which the encoder does not come to
+    # meet, stay near chance. 1 is the paper's, which has many thousand steps.
+    head_rate: float | None = Field(default=None, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
     warmup: float = Field(default=0.0, ge=0, lt=1)  # share of all steps
     max_grad_norm: float = Field(default=1.0, gt=0)
@@ -73,6 +81,13 @@ class TrainRecipe(Section):
     # After training, prototypes become class means over all training rows (not in the paper).
     refresh_prototypes: bool = False
     seed: int = 42
+
+    @property
+    def head_learning_rate(self) -> float:
+        """The learning rate of heads and routers."""
+        if self.head_rate is None:
+            return max(self.learning_rate, HEAD_LEARNING_RATE)
+        return self.learning_rate * self.head_rate
 
 
 class Recipe(Section):

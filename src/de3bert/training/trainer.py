@@ -52,6 +52,7 @@ def build_trainer(
         preprocess_logits_for_metrics=_predictions,  # type: ignore[arg-type]  # gets a tuple
         callbacks=_callbacks(settings),
     )
+    trainer.head_learning_rate = settings.head_learning_rate
     for name in ("PrinterCallback", "ProgressCallback"):
         for callback in list(trainer.callback_handler.callbacks):
             if type(callback).__name__ == name:
