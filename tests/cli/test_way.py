@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from tests.fixtures_trained import toy_rows, write_csv
 
-VERBS = ["demo", "train", "search", "trace", "curve", "calibrate", "evaluate", "predict", "explain",
-         "inspect", "export", "profile", "place-exits", "bench", "compare", "analyze", "adapt"]  # fmt: skip
+VERBS = [
+    "demo", "train", "search", "trace", "curve", "calibrate", "evaluate", "predict", "explain",
+    "inspect", "export", "profile", "place-exits", "bench", "compare", "analyze", "adapt",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -239,8 +239,8 @@ def _notes(
         listed = ", ".join(map(str, at_chance))
         notes.append(
             f"the exits at layers {listed} are no better than always answering the commonest "
-            f'class; they read "{model.config.pooling}", try another pooling (mean, shared_pooler), '
-            "a higher `head_rate` or more epochs"
+            f'class; they read "{model.config.pooling}", try another pooling (mean, '
+            "shared_pooler), a higher `head_rate` or more epochs"
         )
     merged = [layer for layer, distance in _separation(model).items() if distance < MERGED]
     if merged:
