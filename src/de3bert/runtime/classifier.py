@@ -36,7 +36,7 @@ class Classifier:
     Example:
         >>> clf = de3bert.load("runs/demo/model")
         >>> clf.predict(["a joy from start to finish"], point="2x")
-        [Prediction(label='positive', score=0.896, exit_layer=3, layers=6)]
+        [Prediction(label='positive', score=0.856, exit_layer=2, layers=6)]
     """
 
     def __init__(self, backend: Backend, source: str) -> None:
