@@ -135,7 +135,7 @@ def half_depth(rows: dict[str, Table], runs: Path, seed: int) -> Path:
             "method": "full",
             "pooling": "mean",
             "data": {"train": str(folder("DE3_DATA_DIR") / "sst2" / "train.parquet")},
-            "train": {"epochs": 2, "learning_rate": 5e-5, "seed": seed},
+            "train": {"epochs": 2, "learning_rate": 5e-5, "head_rate": 1.0, "seed": seed},
         }
     )
     fit(recipe, place, splits=splits(rows))
