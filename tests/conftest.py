@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,3 +71,13 @@ def tiny_backbone(
         BertModel(config).save_pretrained(folder)
     tiny_tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """A real browser; pages are not driven where there is none (CI installs one)."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("there is no Chromium here")
+    return found

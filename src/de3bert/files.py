@@ -15,7 +15,14 @@ from typing import Any
 
 from de3bert.errors import De3Error
 
-__all__ = ["disk_is_full", "replace_file", "replace_folder", "write_json", "write_text"]
+__all__ = [
+    "disk_is_full",
+    "read_document",
+    "replace_file",
+    "replace_folder",
+    "write_json",
+    "write_text",
+]
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Writers in other languages report the system's error as text only.
@@ -97,6 +104,28 @@ def write_text(target: str | Path, text: str) -> None:
 def write_json(target: str | Path, document: Any) -> None:
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(target, text + "\n")
+
+
+def read_document(path: Path, kind: str, version: int, what: str) -> dict[str, Any]:
+    """A stored JSON document; De3Error when it is damaged, another one or of a newer version.
+
+    Args:
+        kind: its `format`.
+        version: the newest that is understood.
+        what: what it should be, in words.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise De3Error(f"{path} cannot be read: {error}. Remove it and make it again.") from error
+    if not isinstance(document, dict) or document.get("format") != kind:
+        raise De3Error(f"{path} is not {what}. Remove it and make it again.")
+    if document.get("version", 0) > version:
+        raise De3Error(
+            f"{path} has version {document['version']}; this version of de3bert reads up to "
+            f"{version}. Update de3bert."
+        )
+    return document
 
 
 def disk_is_full(error: BaseException) -> bool:

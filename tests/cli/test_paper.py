@@ -7,6 +7,7 @@ import pytest
 
 def test_a_report_of_nothing(de3, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
     said = de3("paper", "all")
     assert said.code == 0
     assert "not measured" in said.out
@@ -15,7 +16,7 @@ def test_a_report_of_nothing(de3, tmp_path, monkeypatch):
 
 
 def test_findings_as_json(de3, tmp_path):
-    said = de3("paper", "all", "--results", tmp_path / "none", "--out", tmp_path / "r", "--json")
+    said = de3("paper", "all", "--results", tmp_path, "--out", tmp_path / "r", "--json")
     assert said.code == 0
     assert {each["holds"] for each in said.json} == {"not measured"}
     assert {*said.json[0]} == {"name", "claim", "paper", "holds", "statement", "test", "numbers"}
@@ -35,6 +36,7 @@ def test_the_list(de3, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["all", "--results", "nowhere"], "There is no folder nowhere"),
         (["run", "indicater"], 'Did you mean "indicator"'),
         (["run", "data"], "needs no run"),
         (["run", "indicator"], "come with the repository"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -17,8 +16,6 @@ from de3bert.paper.findings import FINDINGS
 from de3bert.paper.items import ITEMS
 from de3bert.paper.report import build_report, write_report
 from de3bert.paper.stored import Stored
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 class Reader(HTMLParser):
@@ -252,11 +249,8 @@ def test_a_report_loads_no_torch(made, tmp_path):
 
 
 @pytest.mark.parametrize("width", [1200, 500])
-def test_the_page_is_not_wider_than_the_screen(report, tmp_path, width):
+def test_the_page_is_not_wider_than_the_screen(report, tmp_path, browser, width):
     """Tables scroll within their frames; the page itself does not."""
-    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if browser is None:
-        pytest.skip("there is no Chromium here")
     text = text_of(report, "index.html").replace("default-src 'none'", "script-src 'unsafe-inline'")
     measure = (
         "<script>addEventListener('load', () => { const pre = document.createElement('pre');"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from typing import Any
 import pytest
 
 from de3bert.study.page import page
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def test_it_asks_nobody_for_anything(document):
@@ -42,14 +39,6 @@ DRIVE = (Path(__file__).parent / "drive_page.js").read_text(encoding="utf-8")
 LISTEN = """<script>
 window.failures = []; addEventListener("error", (event) => failures.push(event.message));
 </script>"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> str:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("there is no Chromium here")
-    return found
 
 
 def driven(browser: str, folder: Path, text: str, width: int) -> dict[str, Any]:

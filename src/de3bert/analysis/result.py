@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import Any
 
 from de3bert.analysis.analysis import ANALYSES, Analysis, check_subjects, resolve
 from de3bert.analysis.subject import Subject, data_hash
-from de3bert.errors import De3Error
-from de3bert.files import write_json, write_text
+from de3bert.files import read_document, write_json, write_text
 from de3bert.machine import machine, versions
 
 __all__ = ["FIGURES", "analyse", "read_result", "write_result"]
@@ -68,18 +66,7 @@ def write_result(place: Path, document: Mapping[str, Any]) -> list[Path]:
 
 def read_result(path: Path) -> dict[str, Any]:
     """A stored result; De3Error when it is damaged or of a newer version."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise De3Error(f"{path} cannot be read: {error}. Make it again.") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise De3Error(f"{path} is not the result of an analysis. Make it again.")
-    if document.get("version", 0) > VERSION:
-        raise De3Error(
-            f"{path} has version {document['version']}; this version of de3bert reads up to "
-            f"{VERSION}. Update de3bert."
-        )
-    return document
+    return read_document(path, FORMAT, VERSION, "the result of an analysis")
 
 
 def _heading(document: Mapping[str, Any]) -> str:

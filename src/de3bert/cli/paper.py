@@ -9,6 +9,7 @@ import typer
 
 from de3bert.cli.options import Json, Quiet
 from de3bert.cli.output import Voice, grid
+from de3bert.errors import UsageError
 
 HELP = "The paper, table by table and figure by figure: ours beside the published numbers."
 
@@ -36,6 +37,8 @@ def make_report(
     voice = Voice(json, quiet)
     from de3bert.paper.report import build_report, findings_document, write_report
 
+    if not results.is_dir():
+        raise UsageError(f"There is no folder {results}. Say where results are with --results.")
     report = build_report(results)
     for problem in report.problems:
         voice.warn(problem)

@@ -11,6 +11,7 @@ from typing import Any
 
 from de3bert.analysis import ANALYSES, read_result
 from de3bert.errors import De3Error
+from de3bert.files import read_document
 from de3bert.paper.item import Item
 from de3bert.paper.items import ITEMS
 from de3bert.paper.places import PAPER
@@ -70,17 +71,10 @@ class Stored:
 
     def _study(self, path: Path) -> Document | None:
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            self.problems.append(f"{self._short(path)} cannot be read: {error}")
+            return read_document(path, FORMAT, VERSION, "the result of a study")
+        except De3Error as error:
+            self.problems.append(f"{self._short(path)}: {error}")
             return None
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            self.problems.append(f"{self._short(path)} is not the result of a study")
-            return None
-        if document.get("version", 0) > VERSION:
-            self.problems.append(f"{self._short(path)} is of a newer version: update de3bert")
-            return None
-        return document
 
     @cached_property
     def _runs(self) -> dict[str, list[Document]]:

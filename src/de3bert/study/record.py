@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from de3bert.errors import De3Error
 from de3bert.exits.trace import Trace
-from de3bert.files import write_json
+from de3bert.files import read_document, write_json
 from de3bert.machine import machine, versions
 from de3bert.study.flops import Sizes, flops_of
 from de3bert.study.parameters import parameters_of
@@ -121,18 +120,7 @@ def read_traces(job: Job, folder: Path) -> tuple[Trace, dict[str, Trace]]:
 
 def read_record(path: Path) -> dict[str, Any]:
     """A stored record; De3Error when it is damaged or of a newer version."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise De3Error(f"{path} cannot be read: {error}. Remove it and run again.") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise De3Error(f"{path} is not the record of a run. Remove it and run again.")
-    if record.get("version", 0) > VERSION:
-        raise De3Error(
-            f"{path} has version {record['version']}; this version of de3bert reads up to "
-            f"{VERSION}. Update de3bert."
-        )
-    return record
+    return read_document(path, FORMAT, VERSION, "the record of a run")
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
