@@ -40,6 +40,8 @@ def gains(ours: str, theirs: str) -> Callable[[list[float]], dict[str, Any]]:
 COMPARED = {
     "entropy": ("indicator", gains("EDR (λ = 1)", "entropy")),
     "growing": ("indicator", gains("EDR (λ = 1)", "entropy")),
+    "one-rate": ("one-rate", gains("EDR (λ = 1)", "entropy")),
+    "one-rate-growing": ("one-rate", gains("EDR (λ = 1)", "entropy")),
     "networks": ("components", gains("de3", "w/o PN")),
     "regulariser": ("components", gains("w/o PN", "w/o PN w/o DAR")),
 }
@@ -173,11 +175,18 @@ def test_training_of_cosee():
     assert judged("cosee", studies=made([0.9])).holds == "not significant"
 
 
-@pytest.mark.parametrize("name", ["correctness", "ranking"])
-def test_correctness(name):
+@pytest.mark.parametrize(
+    ("name", "item"),
+    [
+        ("correctness", "correctness"),
+        ("ranking", "correctness"),
+        ("one-rate-ranking", "one-rate-correctness"),
+    ],
+)
+def test_correctness(name, item):
     def made(values: list[float], reach: float = 0.01) -> dict[str, Any]:
         gains = {2: values, 5: values, 10: values}
-        return {"correctness": {"sst2": w.correctness(gains, reach)}}
+        return {item: {"sst2": w.correctness(gains, reach)}}
 
     assert judged(name, results=made(UP)).holds == "yes"
     assert judged(name, results=made(DOWN)).holds == "no"
@@ -186,16 +195,20 @@ def test_correctness(name):
     assert judged(name, results=made([0.02], reach=0.05)).holds == "not significant"
 
 
-def test_shallow_layers_must_gain_and_gain_more():
+@pytest.mark.parametrize(
+    ("name", "item"),
+    [("shallow", "correctness"), ("one-rate-shallow", "one-rate-correctness")],
+)
+def test_shallow_layers_must_gain_and_gain_more(name, item):
     def made(first: list[float], last: list[float], p: float = 0.5) -> dict[str, Any]:
-        return {"correctness": {"sst2": w.correctness({2: first, 10: last}, p=p)}}
+        return {item: {"sst2": w.correctness({2: first, 10: last}, p=p)}}
 
-    assert judged("shallow", results=made(UP, [0.0, 0.001, -0.001])).holds == "yes"
-    assert judged("shallow", results=made(UP, shifted(UP, 0.03))).holds == "not significant"
-    assert judged("shallow", results=made(DOWN, shifted(DOWN, -0.1))).holds == "no"
-    assert judged("shallow", results=made([0.05], [0.01], p=0.001)).holds == "yes"
-    assert judged("shallow", results=made([0.05], [0.01], p=0.2)).holds == "not significant"
-    assert judged("shallow", results=made([0.0], [-0.2], p=0.001)).holds == "not significant"
+    assert judged(name, results=made(UP, [0.0, 0.001, -0.001])).holds == "yes"
+    assert judged(name, results=made(UP, shifted(UP, 0.03))).holds == "not significant"
+    assert judged(name, results=made(DOWN, shifted(DOWN, -0.1))).holds == "no"
+    assert judged(name, results=made([0.05], [0.01], p=0.001)).holds == "yes"
+    assert judged(name, results=made([0.05], [0.01], p=0.2)).holds == "not significant"
+    assert judged(name, results=made([0.0], [-0.2], p=0.001)).holds == "not significant"
 
 
 def test_correlation():

@@ -66,10 +66,10 @@ def speed_tables(stored: Stored) -> list[Grid]:
     return [Grid("Layers, time and operations for one text", columns, tuple(rows), note)]
 
 
-def correctness_tables(stored: Stored) -> list[Grid]:
+def correctness_tables(stored: Stored, item: str = "correctness") -> list[Grid]:
     """Accuracy of correctness estimation on all tasks."""
     rows = []
-    for task, document in stored.results("correctness").items():
+    for task, document in stored.results(item).items():
         numbers = document["numbers"]
         for each in numbers["estimation"]:
             rows.append(

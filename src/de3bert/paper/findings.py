@@ -14,10 +14,11 @@ from de3bert.paper.verdict import Finding, Verdict
 __all__ = ["FINDINGS", "judge_all"]
 
 ORDER = (
-    "oracle", "rules", "others", "cosee", "students", "entropy", "growing", "regulariser",
-    "networks", "backbone", "exits", "layers", "adjustment", "adjusted", "chinese", "lambda",
-    "alpha", "correctness", "ranking", "shallow", "overheads", "training-time", "space",
-    "correlation", "forms",
+    "oracle", "rules", "others", "cosee", "students", "entropy", "growing", "one-rate",
+    "one-rate-growing", "regulariser", "networks", "backbone", "exits", "layers", "adjustment",
+    "adjusted", "chinese", "lambda", "alpha", "correctness", "ranking", "shallow",
+    "one-rate-ranking", "one-rate-shallow", "overheads", "training-time", "space", "correlation",
+    "forms",
 )  # fmt: skip
 _ALL = {**CURVES, **STUDIES, **SIGNALS, **WEIGHTS, **SPEED, **COSTS}
 FINDINGS: tuple[Finding, ...] = tuple(_ALL[name] for name in ORDER)

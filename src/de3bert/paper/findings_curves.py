@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,18 +21,18 @@ Results = Mapping[str, Mapping[str, Any]]
 Pair = Mapping[str, Any]
 
 
-def above_entropy(stored: Stored) -> Verdict:
+def above_entropy(stored: Stored, item: str = "indicator") -> Verdict:
     """EDR less entropy on the same models, the mean of 2x and 3x."""
-    return _judged(stored, "indicator", "EDR", "entropy")
+    return _judged(stored, item, "EDR", "entropy")
 
 
-def growing(stored: Stored) -> Verdict:
+def growing(stored: Stored, item: str = "indicator") -> Verdict:
     """How much more EDR gives at the highest speed than at the lowest."""
-    results = stored.results("indicator")
+    results = stored.results(item)
     pairs = {task: _pair(doc, "EDR", "entropy") for task, doc in results.items()}
     grown = {task: pair["growth"] for task, pair in pairs.items() if pair and pair["growth"]}
     if not grown:
-        return unmeasured("indicator")
+        return unmeasured(item)
     sample = Sample(
         [value for seen in grown.values() for value in seen["values"]],
         [_interval(seen["over_rows"]) for seen in grown.values()],
@@ -169,6 +170,10 @@ CURVES = {
                  above_entropy, "indicator"),
         _finding("growing", "The gain over entropy grows with the layer speed-up.",
                  growing, "indicator"),
+        _finding("one-rate", "EDR is above entropy when heads learn at the encoder's rate, as the "
+                 "paper trains.", partial(above_entropy, item="one-rate"), "one-rate"),
+        _finding("one-rate-growing", "With one rate, the gain over entropy grows with the layer "
+                 "speed-up.", partial(growing, item="one-rate"), "one-rate"),
         _finding("networks", "Prototypical networks help.", networks_help, "components"),
         _finding("regulariser", "The distance-aware regulariser helps.",
                  regulariser_helps, "components"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,11 @@ def knows_better(stored: Stored) -> Verdict:
     return verdict(above(Sample(values, intervals)), f"EDR less entropy: {'; '.join(said)}.")
 
 
-def ranks_better(stored: Stored) -> Verdict:
+def ranks_better(stored: Stored, item: str = "correctness") -> Verdict:
     """The same without a threshold: ROC-AUC, EDR less entropy, the mean over layers."""
     values: list[float] = []
     intervals, said = [], []
-    for task, document in stored.results("correctness").items():
+    for task, document in stored.results(item).items():
         gains = _ranked(document)
         if not gains:
             continue
@@ -44,12 +45,12 @@ def ranks_better(stored: Stored) -> Verdict:
         listed = ", ".join(f"{seen['mean']:+.3f} at layer {k}" for k, seen in gains.items())
         said.append(f"{task_name(task)} {listed}")
     if not values:
-        return unmeasured("correctness")
+        return unmeasured(item)
     judged = _in_hundredths(above(Sample(values, intervals)))
     return verdict(judged, f"ROC-AUC of EDR less that of entropy: {'; '.join(said)}.")
 
 
-def most_when_shallow(stored: Stored) -> Verdict:
+def most_when_shallow(stored: Stored, item: str = "correctness") -> Verdict:
     """The gain in ROC-AUC at the shallowest layer, above 0 and above that at the deepest.
 
     Without a threshold, because at shallow layers hardly any signal is below the paper's.
@@ -57,7 +58,7 @@ def most_when_shallow(stored: Stored) -> Verdict:
     first: list[float] = []
     less: list[float] = []
     intervals, trends, said = [], [], []
-    for task, document in stored.results("correctness").items():
+    for task, document in stored.results(item).items():
         gains = _ranked(document)
         if len(gains) < 2:
             continue
@@ -73,7 +74,7 @@ def most_when_shallow(stored: Stored) -> Verdict:
         )
         said.append(f"{task_name(task)} {told}")
     if not first:
-        return unmeasured("correctness")
+        return unmeasured(item)
     there = above(Sample(first, intervals))
     falls = (
         by_trends(trends, "the gain falls with the layer")
@@ -153,6 +154,12 @@ SIGNALS = {
                 "answers better.", ("correctness",), ranks_better),
         Finding("shallow", "EDR knows better most of all at shallow layers.", ("correctness",),
                 most_when_shallow),
+        Finding("one-rate-ranking", "With one rate for encoder and heads, EDR knows right answers "
+                "better (ROC-AUC).", ("one-rate-correctness",),
+                partial(ranks_better, item="one-rate-correctness")),
+        Finding("one-rate-shallow", "With one rate, EDR knows better most of all at shallow "
+                "layers.", ("one-rate-correctness",),
+                partial(most_when_shallow, item="one-rate-correctness")),
         Finding("correlation", "Prototypical networks lower the correlation of entropy and "
                 "distance ratio.", ("homogeneity",), networks_decorrelate),
     )

@@ -78,7 +78,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Item:
-    """A table or figure of the paper, or two that belong together.
+    """A table or figure of the paper, or two that belong together; or what stands beside one.
 
     Attributes:
         name: as `de3 paper run NAME` has it; also the key of its published numbers.
@@ -90,6 +90,8 @@ class Item:
         trained: what must be trained; None for what needs no model.
         measured: the analysis; None for tables that come out of a study.
         renamed: published method -> ours, where the names differ.
+        beside: for what the paper does not show, the figure it belongs to; such an item has no
+            references.
     """
 
     name: str
@@ -101,10 +103,11 @@ class Item:
     trained: Trained | None = None
     measured: Measured | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
+    beside: str = ""
 
     @property
     def reference(self) -> str:
-        return ", ".join(self.references)
+        return f"Beside {self.beside}" if self.beside else ", ".join(self.references)
 
     @property
     def command(self) -> str:

@@ -18,8 +18,8 @@ ITEMS: Mapping[str, Item] = {item.name: item for item in (*MAIN, *APPENDIX)}
 # gives, then its variants, then everything else.
 BY_VALUE = (
     "indicator", "strategies", "lambda", "correctness", "exit-layers", "sample", "speed",
-    "components", "homogeneity", "space", "costs", "alpha", "shift", "backbone", "chinese",
-    "dar-forms", "distillation", "methods",
+    "one-rate", "one-rate-correctness", "components", "homogeneity", "space", "costs", "alpha",
+    "shift", "backbone", "chinese", "dar-forms", "distillation", "methods",
 )  # fmt: skip
 
 

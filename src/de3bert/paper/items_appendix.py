@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from de3bert.paper.item import Item, Measured, Trained, Varied
-from de3bert.paper.items_main import DE3, DEV, FOUR, LAMBDAS_OF
+from de3bert.paper.items_main import DE3, DEV, FOUR, LAMBDAS_OF, ONE_RATE_SETTING
 
 __all__ = ["APPENDIX"]
 
@@ -103,6 +103,17 @@ CORRECTNESS = Item(
     trained=Trained("paper_methods", ("de3",), FOUR),
     measured=Measured("correctness", DE3, rows=DEV, settings=LAMBDAS_OF),
 )
+ONE_RATE_CORRECTNESS = Item(
+    name="one-rate-correctness",
+    references=(),
+    labels=(),
+    beside="Fig. 9",
+    title="The same with one learning rate for encoder and heads",
+    shows="Nothing is said of learning rates of heads; there is one for all.",
+    setting=ONE_RATE_SETTING,
+    trained=Trained("one_rate", ("de3",), ("sst2",)),
+    measured=Measured("correctness", DE3, rows=DEV, settings=LAMBDAS_OF),
+)
 COSTS = Item(
     name="costs",
     references=("Table IX", "Table X"),
@@ -175,6 +186,6 @@ DAR_FORMS = Item(
     ),
 )
 APPENDIX = (
-    BASELINES, EXIT_LAYERS, SPEED, SHIFT, CHINESE, LAMBDAS, ALPHA, CORRECTNESS, COSTS, SPACE,
-    HOMOGENEITY, HYPERPARAMETERS, DAR_FORMS,
+    BASELINES, EXIT_LAYERS, SPEED, SHIFT, CHINESE, LAMBDAS, ALPHA, CORRECTNESS,
+    ONE_RATE_CORRECTNESS, COSTS, SPACE, HOMOGENEITY, HYPERPARAMETERS, DAR_FORMS,
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from de3bert.analysis import ANALYSES
 from de3bert.paper.beside_costs import cost_tables
@@ -74,6 +75,7 @@ TABLES: Mapping[str, Callable[[Stored], list[Grid]]] = {
     "baselines": lambda stored: baseline_tables(),
     "hyperparameters": hyperparameter_tables,
     "indicator": _differences("indicator", "What the distance ratio gives"),
+    "one-rate": _differences("one-rate", "What the distance ratio gives with one rate"),
     "components": _differences("components", "What the parts give"),
     "exit-layers": exit_tables,
     "speed": speed_tables,
@@ -81,6 +83,7 @@ TABLES: Mapping[str, Callable[[Stored], list[Grid]]] = {
     "lambda": lambda_tables,
     "alpha": alpha_tables,
     "correctness": correctness_tables,
+    "one-rate-correctness": partial(correctness_tables, item="one-rate-correctness"),
     "costs": cost_tables,
     "homogeneity": homogeneity_tables,
 }
