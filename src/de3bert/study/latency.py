@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from de3bert.exits.calibrate import curves_of
 from de3bert.exits.family import Family
 from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
-from de3bert.files import write_json
+from de3bert.files import read_document, write_json
 from de3bert.machine import machine
 from de3bert.methods import METHODS
 from de3bert.runtime.classifier import Classifier
@@ -32,6 +31,7 @@ from de3bert.study.spec import LatencySpec
 __all__ = ["LATENCY", "Export", "predicted", "read_latency", "time_models"]
 
 LATENCY = "latency.json"
+FORMAT, VERSION = "de3bert-latency", 1
 MOST_TEXTS = 200  # that a model of one exit answers
 Export = Callable[[Path, Path], object]  # a model folder, the place of its bundle
 
@@ -63,8 +63,8 @@ def time_models(
             continue
         found |= times
     document = {
-        "format": "de3bert-latency",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         "task": jobs[0].task.name,
         "seed": jobs[0].seed,
         "machine": machine(),
@@ -77,12 +77,11 @@ def time_models(
 
 
 def read_latency(place: Path) -> dict[str, Any] | None:
-    """What `time_models` wrote, None when nothing was timed."""
+    """What `time_models` wrote, None when nothing was timed; De3Error when it is damaged."""
     path = place / LATENCY
     if not path.exists():
         return None
-    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return document
+    return read_document(path, FORMAT, VERSION, "the timing of a study's models")
 
 
 def _times(
