@@ -221,7 +221,14 @@ def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
     assert rows["BERT-base (full)"][1:3] == ("91.2 (1.00x)", "93.5 (1.00x)")
     assert rows["PABEE (pabee)"][1:3] == (None, "89.3 (1.95x)")
     assert rows["mine"][1:3] == ("50.0", None)  # a method that the paper does not have
-    assert rows["DE3-BERT (de3)"][-2:] == (None, "82.6")  # no average as long as tasks are missing
+    assert rows["DE3-BERT (de3)"][-1] == "82.6"
+    heads = [head for head in two.columns if head.endswith(" ours")]
+    assert heads == [
+        "SST-2 ours"
+    ]  # neither other tasks nor, as long as they are missing, an average
+    assert "AVG paper" in two.columns
+    assert two.note.endswith("Not measured here: QQP, MNLI, MRPC, QNLI, RTE.")
+    assert {len(row) for row in two.rows} == {len(two.columns)}
     assert "mine" not in {row[0] for row in three.rows}
     assert {row[0] for row in three.rows} >= {"BERT-4L (layers-4)", "BERT-base (full)"}
 

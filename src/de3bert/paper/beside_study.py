@@ -14,7 +14,8 @@ from de3bert.tabular import Grid
 __all__ = ["study_tables"]
 
 Document = Mapping[str, Any]
-AVERAGE = "average"
+AVERAGE, AVG = "average", "AVG"
+OURS, PAPER = " ours", " paper"
 
 
 def study_tables(item: Item, stored: Stored) -> list[Grid]:
@@ -54,15 +55,27 @@ def _table(
     more: Sequence[str],
 ) -> Grid:
     tasks = _tasks(document, methods)
-    heads = [f"{task_name(t)} {who}" for t in tasks for who in ("ours", "paper")]
+    heads = [task_name(t) + who for t in tasks for who in (OURS, PAPER)]
     rows = []
     for name, row in methods.items():
         ours = item.renamed.get(name, name)
         rows.append(_row(document, speed, ours, _shown(row["name"], ours), tasks, row))
     rows += [_row(document, speed, name, name, tasks, {}) for name in more]
-    columns = ("method", *heads, "AVG ours", "AVG paper")
-    title = f"Layer speed-up {speed}x"
-    return Grid(title, columns, tuple(rows), _note(document, tasks))
+    columns = ("method", *heads, AVG + OURS, AVG + PAPER)
+    return _without_empty(Grid(f"Layer speed-up {speed}x", columns, tuple(rows), ""), document)
+
+
+def _without_empty(table: Grid, document: Document | None) -> Grid:
+    """The table without columns of ours that have nothing; its note names their tasks."""
+    ours = [number for number, head in enumerate(table.columns) if head.endswith(OURS)]
+    empty = [number for number in ours if all(row[number] is None for row in table.rows)]
+    kept = [number for number in range(len(table.columns)) if number not in empty]
+    heads = tuple(table.columns[number] for number in kept)
+    rows = tuple(tuple(row[number] for number in kept) for row in table.rows)
+    missing = [table.columns[number].removesuffix(OURS) for number in empty]
+    return Grid(
+        table.title, heads, rows, _note(document, [task for task in missing if task != AVG])
+    )
 
 
 def _shown(published_name: str, ours: str) -> str:
@@ -134,19 +147,20 @@ def _mean(document: Document | None, speed: str, method: str, tasks: Sequence[st
     return f"{100 * sum(known) / len(known):.1f}" if len(known) == len(tasks) else None
 
 
-def _note(document: Document | None, tasks: Sequence[str]) -> str:
+def _note(document: Document | None, missing: Sequence[str]) -> str:
     note = "Percent; in brackets a layer speed-up that is not the table's. "
     if document is None:
         return note + "Nothing is measured here yet."
     parts = []
     for task in document["tasks"]:
-        if task["name"] in tasks and task["rows"] is not None:
+        if task_name(task["name"]) not in missing and task["rows"] is not None:
             rows = task["rows"].get("test-" + task["test"])
             parts.append(
                 f"{task_name(task['name'])}: {'/'.join(task['metrics'])} on "
                 f"{task['test']} ({rows} rows), {_seeds(document, task['name'])}"
             )
-    return note + "; ".join(parts) + "."
+    note += "; ".join(parts) + "."
+    return note + (f" Not measured here: {', '.join(missing)}." if missing else "")
 
 
 def _seeds(document: Document, task: str) -> str:
