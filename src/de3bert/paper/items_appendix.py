@@ -111,7 +111,7 @@ ONE_RATE_CORRECTNESS = Item(
     title="The same with one learning rate for encoder and heads",
     shows="Nothing is said of learning rates of heads; there is one for all.",
     setting=ONE_RATE_SETTING,
-    trained=Trained("one_rate", ("de3",), ("sst2",)),
+    trained=Trained("paper_one_rate"),
     measured=Measured("correctness", DE3, rows=DEV, settings=LAMBDAS_OF),
 )
 COSTS = Item(

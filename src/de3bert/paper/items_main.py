@@ -96,7 +96,7 @@ ONE_RATE = Item(
     shows="Nothing is said of learning rates of heads; there is one for all. With as few steps as "
     "here, linear heads at shallow layers then hardly learn.",
     setting=ONE_RATE_SETTING,
-    trained=Trained("one_rate", ("de3",), ("sst2",)),
+    trained=Trained("paper_one_rate"),
     measured=Measured("indicator", DE3, rows=DEV, settings=LAMBDAS_OF),
 )
 COMPONENTS = Item(
