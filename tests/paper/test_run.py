@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,24 @@ def test_alpha_compares_four_trainings(made):
     assert [*document["source"]["runs"]] == ["0.0001", "0.001", "0.01", "0.1"]
     reports = sorted(path.name for path in (made / "results" / "paper_alpha").iterdir())
     assert reports == ["alpha-0.0001", "alpha-0.001", "alpha-0.01", "alpha-0.1"]
+
+
+def test_values_of_alpha_that_are_trained_are_compared_before_the_others_are(
+    made_copy, monkeypatch
+):
+    for path in (made_copy / "runs").glob("*/run.json"):
+        if read_record(path)["settings"]["options"].get("alpha") in (1e-3, 1e-2):
+            shutil.rmtree(path.parent)
+    shutil.rmtree(made_copy / "results" / "paper" / "alpha")
+
+    def stopped(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit_module, "fit", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run(made_copy, "alpha")
+    document = read_result(made_copy / "results" / "paper" / "alpha" / "sst2" / "result.json")
+    assert document["numbers"]["alphas"] == [1e-4, 1e-1]
 
 
 def test_shift_adapts_the_models_of_de3_without_labels(made):

@@ -87,7 +87,10 @@ def _measure_task(
 
 
 def _finished(measured: Measured, task: TaskSpec, works: Sequence[Work]) -> Runs:
-    """The finished runs of every label; only seeds that all labels have."""
+    """The finished runs of every label; only seeds that all labels have.
+
+    Values of a varied option that nothing is trained with are left out once two others are.
+    """
     found: dict[str, dict[int, tuple[Work, Job]]] = {}
     for label, work, method in _wanted(measured, works):
         training = METHODS[method].training or method
@@ -96,6 +99,9 @@ def _finished(measured: Measured, task: TaskSpec, works: Sequence[Work]) -> Runs
             for job in work.study.jobs
             if job.identity[:2] == (task.name, training) and work.study.stored(job) is not None
         }
+    trained = {label: seen for label, seen in found.items() if seen}
+    if len(works) > 1 and len(trained) > 1:
+        found = trained
     common = set.intersection(*(set(seen) for seen in found.values()))
     seeds = [seed for seed in works[0].study.spec.seeds_of(task) if seed in common]
     if measured.seeds == "first":

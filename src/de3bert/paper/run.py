@@ -95,9 +95,12 @@ def _run(
     note: Note,
 ) -> dict[str, str]:
     assert item.trained is not None
-    failed = train_works(works, item.trained, only=only, progress=progress, note=note)
+    failed: dict[str, str] = {}
     tasks = _tasks(only, [task.name for task in works[0].study.spec.task])
-    return failed | measure_item(item, works, places, tasks=tasks, progress=progress, note=note)
+    for work in works:  # measured after each, so that a run that is stopped leaves a result
+        failed |= train_works([work], item.trained, only=only, progress=progress, note=note)
+        failed |= measure_item(item, works, places, tasks=tasks, progress=progress, note=note)
+    return failed
 
 
 def _tasks(only: Sequence[str], known: Sequence[str]) -> list[str]:
