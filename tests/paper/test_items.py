@@ -97,19 +97,30 @@ def test_methods_that_the_paper_lists_are_in_the_study(item):
     assert {item.renamed.get(name, name) for name in listed} <= {*spec_of(item).methods}
 
 
+OTHER_RATE = "paper_one_rate"
+
+
 def test_trainings_of_all_studies_with_one_encoder_are_shared():
     """A run is named by its settings: the same task, method and seed must have the same."""
     main = {job.identity: job.settings() for job in plan(places().spec("paper_methods"))}
     shared = 0
     for path in sorted(STUDIES.glob("paper_*.toml")):
         spec = places().spec(path.stem)
-        if spec.backbone != "$DE3_BACKBONE_DIR/gte-small":
+        if spec.backbone != "$DE3_BACKBONE_DIR/gte-small" or path.stem == OTHER_RATE:
             continue
         for job in plan(spec):
             if job.identity in main:
                 shared += 1
                 assert job.settings() == main[job.identity], (path.stem, job.label)
     assert shared > 88 + 30
+
+
+def test_the_training_with_one_rate_is_shared_too():
+    many = {job.identity: job.settings() for job in plan(places().spec("one_rate"))}
+    mine = {job.identity: job.settings() for job in plan(places().spec(OTHER_RATE))}
+    both = many.keys() & mine.keys()
+    assert both == {("sst2", "de3", 42)}
+    assert all(many[identity] == mine[identity] for identity in both)
 
 
 def test_one_value_of_alpha_is_the_usual_training():
