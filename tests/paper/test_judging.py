@@ -62,6 +62,9 @@ def test_not_below_allows_a_point():
     assert not_below(Sample([0.1], [(0.05, 0.2)])).holds == "yes"
     assert not_below(Sample([-0.1], [(-0.2, -0.05)])).holds == "no"
     assert not_below(Sample([-0.01], [(-0.2, 0.05)])).holds == "not significant"
+    # Surely below 0, but perhaps by less than a point.
+    assert not_below(Sample([-0.011, -0.0085, -0.0105, -0.009])).holds == "not significant"
+    assert not_below(Sample([-0.008], [(-0.015, -0.001)])).holds == "not significant"
 
 
 def test_level_with_needs_both_sides():
@@ -78,6 +81,11 @@ def test_level_with_needs_both_sides():
     assert level_with(Sample([0.0], [(-0.005, 0.005)])).holds == "yes"
     assert level_with(Sample([0.05], [(0.02, 0.08)])).holds == "no"
     assert level_with(Sample([0.0], [(-0.02, 0.02)])).holds == "not significant"
+    assert level_with(Sample([-0.05], [(-0.08, -0.02)])).holds == "no"
+    assert level_with(Sample([-0.03, -0.031, -0.029])).holds == "no"
+    # Surely not 0, but perhaps by less than a point.
+    assert level_with(Sample([0.011, 0.0085, 0.0105, 0.009])).holds == "not significant"
+    assert level_with(Sample([0.008], [(0.001, 0.015)])).holds == "not significant"
 
 
 def test_the_weakest_decides_for_all():

@@ -86,25 +86,31 @@ def above(sample: Sample) -> Judged:
 
 
 def not_below(sample: Sample, margin: float = MARGIN) -> Judged:
-    """Whether the differences are not more than a margin below 0: a test of non-inferiority."""
+    """Whether the differences are not more than a margin below 0: a test of non-inferiority.
+
+    No means more than the margin below, by the same test; below 0 alone is not enough.
+    """
     if not sample:
         return not_measured()
     if len(sample.values) < ENOUGH:
         return _within(sample, margin, both=False)
-    test, below = t_test([value + margin for value in sample.values]), t_test(sample.values)
-    if test is None or below is None:
+    test = t_test([value + margin for value in sample.values])
+    if test is None:
         return _no_spread(sample)
     holds: Holds = "not significant"
     if test["p"] < LEVEL:
         holds = "yes"
-    elif 1 - below["p"] < LEVEL:
+    elif 1 - test["p"] < LEVEL:
         holds = "no"
     said = f"one-tailed t-test of not more than {_points(margin)} below over {_runs(test)}"
-    return Judged(holds, f"{said}, p = {_p(test)}", {**below, "p": test["p"], "margin": margin})
+    return Judged(holds, f"{said}, p = {_p(test)}", {**test, "mean": sample.mean, "margin": margin})
 
 
 def level_with(sample: Sample, margin: float = MARGIN) -> Judged:
-    """Whether the differences are within a margin of 0: two one-tailed tests (TOST)."""
+    """Whether the differences are within a margin of 0: two one-tailed tests (TOST).
+
+    No means beyond the margin on one side; a sure but small difference is not enough.
+    """
     if not sample:
         return not_measured()
     if len(sample.values) < ENOUGH:
@@ -118,7 +124,7 @@ def level_with(sample: Sample, margin: float = MARGIN) -> Judged:
     holds: Holds = "not significant"
     if p < LEVEL:
         holds = "yes"
-    elif min(plain["p"], 1 - plain["p"]) < LEVEL / 2:
+    elif min(1 - low["p"], 1 - high["p"]) < LEVEL / 2:
         holds = "no"
     said = f"two one-tailed t-tests of within {_points(margin)} over {_runs(plain)}, p = {p:.2g}"
     return Judged(holds, said, {**plain, "p": p, "margin": margin})
@@ -188,7 +194,7 @@ def _within(sample: Sample, margin: float, both: bool) -> Judged:
     holds: Holds = "not significant"
     if all(low > -margin and (high < margin or not both) for low, high in sample.intervals):
         holds = "yes"
-    elif any(high < 0 or (both and low > 0) for low, high in sample.intervals):
+    elif any(high < -margin or (both and low > margin) for low, high in sample.intervals):
         holds = "no"
     said = f"within {_points(margin)}" if both else f"not more than {_points(margin)} below"
     return Judged(holds, f"{said}: {_interval_text(sample)}", _interval_numbers(sample))
