@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from de3bert.paper.beside_signals import speed_tables
 from de3bert.paper.beside_study import study_tables
 from de3bert.paper.findings import FINDINGS
 from de3bert.paper.items import ITEMS
+from de3bert.paper.published import published
 from de3bert.paper.report import build_report, write_report
 from de3bert.paper.stored import Stored
 
@@ -218,7 +220,7 @@ def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
     assert two.columns[:3] == ("method", "SST-2 ours", "SST-2 paper")  # what is measured first
     rows = {row[0]: row for row in two.rows}
     assert rows["DE3-BERT (de3)"][1:3] == ("90.3 ± 0.4", "92.5 (2.02x)")
-    assert rows["BERT-base (full)"][1:3] == ("91.2 (1.00x)", "93.5 (1.00x)")
+    assert rows["BERT-base (full)"][1:3] == ("91.2 [n = 1] (1.00x)", "93.5 (1.00x)")
     assert rows["PABEE (pabee)"][1:3] == (None, "89.3 (1.95x)")
     assert rows["mine"][1:3] == ("50.0", None)  # a method that the paper does not have
     assert rows["DE3-BERT (de3)"][-1] == "82.6"
@@ -229,6 +231,44 @@ def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
     assert {len(row) for row in two.rows} == {len(two.columns)}
     assert "mine" not in {row[0] for row in three.rows}
     assert {row[0] for row in three.rows} >= {"BERT-4L (layers-4)", "BERT-base (full)"}
+
+
+def test_a_mean_of_fewer_seeds_says_so(tmp_path):
+    place = tmp_path / "paper_methods" / "study.json"
+    place.parent.mkdir()
+    document = study_document(de3={"mean": 0.9, "sd": 0.01}, gpfee={"mean": 0.8})
+    document["scores"]["2"]["sst2"]["gpfee"]["n"] = 1
+    place.write_text(json.dumps(document), encoding="utf-8")
+    two, _ = study_tables(ITEMS["methods"], Stored(tmp_path))
+    rows = {row[0]: row[1] for row in two.rows}
+    assert rows["DE3-BERT (de3)"] == "90.0 ± 1.0"
+    assert rows["GPFEE (gpfee)"] == "80.0 [n = 1]"
+    assert "3 seeds where no other number n stands" in two.note
+
+
+def speeds_document(matched: bool, taus: list[float]) -> dict:
+    thresholds = [
+        {"tau": tau, "layers": 24.0 - number, "seconds": 0.1, "flops": 4e9}
+        for number, tau in enumerate(taus)
+    ]
+    return {"numbers": {"matched": matched, "rows": 2, "thresholds": thresholds}}
+
+
+def test_speeds_are_matched_by_saved_layers_or_by_threshold(monkeypatch):
+    stored = Stored(Path("nowhere"))
+    taus = published()["speed"]["tau"]
+    others = [tau / 2 + 0.001 for tau in taus]
+    documents = {"sst2": speeds_document(True, others)}
+    monkeypatch.setattr(Stored, "results", lambda self, item: documents)
+    (table,) = speed_tables(stored)
+    assert table.columns[:3] == ("saved layers", "threshold ours", "threshold paper")
+    assert [row[3] for row in table.rows[:2]] == ["12.00", "11.50"]
+    assert all(None not in row for row in table.rows)
+    assert table.rows[0][5] == "50.00"  # ms of one text
+    documents["sst2"] = speeds_document(False, [0.5, taus[3]])
+    (table,) = speed_tables(stored)
+    assert [row[3] for row in table.rows].index("11.50") == 3
+    assert [row[3] for row in table.rows].count(None) == len(taus) - 1
 
 
 def test_another_name_of_a_method_finds_its_row(tmp_path):

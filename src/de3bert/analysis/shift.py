@@ -192,7 +192,7 @@ def _draw(path: Path, numbers: Mapping[str, Any]) -> None:
         if each is not None
     ]  # fmt: skip
     end = BEYOND * max(reached + [float(key) for key in numbers["at"]])
-    score = f"{numbers['metric']} (n = {numbers['rows']}, {runs(numbers['runs'])})"
+    score = f"{numbers['metric']}\nn = {numbers['rows']}, {runs(numbers['runs'])}"
     panel = Panel(lines, "layer speed-up (layers / mean layers executed)", score,
                   x_limits=(1.0, end))  # fmt: skip
     draw_lines(path, [panel])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from de3bert.paper.names import task_name
@@ -35,35 +35,47 @@ def speed_tables(stored: Stored) -> list[Grid]:
     """Layers, time and operations for one text at the paper's thresholds."""
     report = published()["speed"]
     document = stored.results("speed").get("sst2")
-    ours = {}
-    if document is not None:
-        ours = {each["tau"]: each for each in document["numbers"]["thresholds"]}
+    ours = _matched(document, report["tau"])
     rows = []
-    for tau, layers, seconds, tera in zip(
-        report["tau"], report["layers"], report["seconds"], report["teraflops"], strict=True
+    for number, (tau, layers, seconds, tera) in enumerate(
+        zip(report["tau"], report["layers"], report["seconds"], report["teraflops"], strict=True)
     ):
-        cells: list[str | None] = [None, None, None]
-        if document is not None and tau in ours:
-            seen, texts = ours[tau], document["numbers"]["rows"]
+        cells: list[str | None] = [None] * 4
+        if document is not None and number in ours:
+            seen, texts = ours[number], document["numbers"]["rows"]
             cells = [
+                f"{seen['tau']:.3g}",
                 f"{seen['layers'] / texts:.2f}",
                 f"{1e3 * seen['seconds'] / texts:.2f}",
                 f"{seen['flops'] / texts / 1e9:.3f}",
             ]
         theirs = (
+            f"{tau:g}",
             f"{layers / report['rows']:.2f}",
             f"{1e3 * seconds / report['rows']:.2f}",
             f"{1e3 * tera / report['rows']:.1f}",
         )
         both = (cell for pair in zip(cells, theirs, strict=True) for cell in pair)
-        rows.append((f"{tau:g}", *both))
-    columns = ("threshold", "layers ours", "layers paper", "ms ours", "ms paper", "GFLOPs ours",
-               "GFLOPs paper")  # fmt: skip
+        rows.append((f"{report['layers'][0] / layers:.2f}x", *both))
+    kinds = ("threshold", "layers", "ms", "GFLOPs")
+    columns = ("saved layers", *(f"{kind} {who}" for kind in kinds for who in ("ours", "paper")))
     note = (
-        "For one text. The paper ran BERT-base on a GPU with texts padded to 128 tokens; ours is a "
-        "smaller model on a CPU, without padding."
+        "For one text; ours at thresholds that save as many layers as each of the paper's. The "
+        "paper ran BERT-base on a GPU with texts padded to 128 tokens; ours is a smaller model on "
+        "a CPU, without padding."
     )
     return [Grid("Layers, time and operations for one text", columns, tuple(rows), note)]
+
+
+def _matched(document: Mapping[str, Any] | None, taus: Sequence[float]) -> dict[int, Any]:
+    """Number of the paper's threshold -> ours: chosen to save as many layers, or the same one."""
+    if document is None:
+        return {}
+    seen = document["numbers"]["thresholds"]
+    if document["numbers"]["matched"] and len(seen) == len(taus):
+        return dict(enumerate(seen))
+    same = {each["tau"]: each for each in seen}
+    return {number: same[tau] for number, tau in enumerate(taus) if tau in same}
 
 
 def correctness_tables(stored: Stored, item: str = "correctness") -> list[Grid]:

@@ -119,6 +119,8 @@ def _ours(document: Document | None, speed: str, method: str, task: str) -> str 
     each = seen.get("each") or {metrics[0]: seen["mean"]}
     text = "/".join(f"{100 * each[metric]:.1f}" for metric in metrics if metric in each)
     spread = "" if seen["sd"] is None else f" ± {100 * seen['sd']:.1f}"
+    if seen["n"] < _most_seeds(document, task):  # not to be compared with means of more
+        spread += f" [n = {seen['n']}]"
     at = seen.get("layer_speedup")
     return text + spread + (f" ({at:.2f}x)" if at is not None else "")
 
@@ -165,15 +167,20 @@ def _note(document: Document | None, missing: Sequence[str]) -> str:
 
 def _seeds(document: Document, task: str) -> str:
     """How many seeds stand behind the scores: from the fewest to the most."""
-    counts = {
-        seen["n"]
-        for table in (*(each.get(task, {}) for each in document["scores"].values()),)
-        for seen in table.values()
-    }
-    counts |= {seen["n"] for seen in document["points"].get(task, {}).values()}
+    counts = _seed_counts(document, task)
     if not counts:
         return "no seed yet"
     low, high = min(counts), max(counts)
     if low == high:
         return "1 seed" if low == 1 else f"{low} seeds"
-    return f"{low} to {high} seeds"
+    return f"{high} seeds where no other number n stands"
+
+
+def _most_seeds(document: Document, task: str) -> int:
+    return max(_seed_counts(document, task), default=0)
+
+
+def _seed_counts(document: Document, task: str) -> set[int]:
+    tables = [each.get(task, {}) for each in document["scores"].values()]
+    tables.append(document["points"].get(task, {}))
+    return {seen["n"] for table in tables for seen in table.values()}
