@@ -52,10 +52,10 @@ def rows(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def other(demo, tmp_path):
+@pytest.fixture(scope="session")
+def other(demo, tmp_path_factory):
     """The demo's model as if it had been trained with another alpha."""
-    copy = shutil.copytree(demo.out / "model", tmp_path / "other")
+    copy = shutil.copytree(demo.out / "model", tmp_path_factory.mktemp("other") / "model")
     path = copy / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     config["method_options"]["alpha"] = 0.01

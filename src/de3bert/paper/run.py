@@ -12,7 +12,7 @@ from de3bert.paper.item import Item
 from de3bert.paper.items import item_named, runnable
 from de3bert.paper.measure import measure_item
 from de3bert.paper.places import Places, Work
-from de3bert.paper.train import train_works, wanted_jobs
+from de3bert.paper.train import train_work, wanted_jobs
 
 __all__ = ["ALL", "check_failures", "items_to_run", "run_items"]
 
@@ -98,7 +98,7 @@ def _run(
     failed: dict[str, str] = {}
     tasks = _tasks(only, [task.name for task in works[0].study.spec.task])
     for work in works:  # measured after each, so that a run that is stopped leaves a result
-        failed |= train_works([work], item.trained, only=only, progress=progress, note=note)
+        failed |= train_work(work, item.trained, only=only, progress=progress, note=note)
         failed |= measure_item(item, works, places, tasks=tasks, progress=progress, note=note)
     return failed
 

@@ -11,18 +11,18 @@ from de3bert.study.plan import Job, selected
 from de3bert.study.report import write_report
 from de3bert.study.run import run_study
 
-__all__ = ["train_works", "wanted_jobs"]
+__all__ = ["train_work", "wanted_jobs"]
 
 
-def train_works(
-    works: Sequence[Work],
+def train_work(
+    work: Work,
     trained: Trained,
     *,
     only: Sequence[str] = (),
     progress: bool = True,
     note: Callable[[str], None] = lambda text: None,
 ) -> dict[str, str]:
-    """Trains, traces and scores what is missing, and writes the report of each study.
+    """Trains, traces and scores what is missing, and writes the report of the study.
 
     Args:
         only: filters `task/method/seed` on top of what the item needs.
@@ -30,16 +30,13 @@ def train_works(
     Returns:
         Label -> reason of the trainings that failed.
     """
-    failed: dict[str, str] = {}
-    for work in works:
-        exact = ["/".join(map(str, job.identity)) for job in wanted_jobs(work, trained, only)]
-        lost = run_study(work.study, work.report, only=exact, progress=progress, note=note)
-        failed |= {f"{label} {work.label}".strip(): reason for label, reason in lost.items()}
-        try:
-            write_report(work.study, work.report, note=note)
-        except De3Error as error:  # nothing is finished: another process may be at all of it
-            note(str(error))
-    return failed
+    exact = ["/".join(map(str, job.identity)) for job in wanted_jobs(work, trained, only)]
+    lost = run_study(work.study, work.report, only=exact, progress=progress, note=note)
+    try:
+        write_report(work.study, work.report, note=note)
+    except De3Error as error:  # nothing is finished: another process may be at all of it
+        note(str(error))
+    return {f"{label} {work.label}".strip(): reason for label, reason in lost.items()}
 
 
 def wanted_jobs(work: Work, trained: Trained, only: Sequence[str]) -> list[Job]:
