@@ -14,10 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.errors import De3Error
+from de3bert.limits import check_limit
+from de3bert.locks import OLD, PARTIAL, alive, being_written, close, sweep
 
 __all__ = [
+    "check_file_place",
+    "check_folder_place",
     "disk_is_full",
     "read_document",
+    "read_json",
     "replace_file",
     "replace_folder",
     "write_json",
@@ -51,10 +56,13 @@ def replace_file(target: str | Path) -> Iterator[Path]:
     target = Path(target)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        # The suffix is kept: writers such as matplotlib choose the format by it.
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.stem}.", suffix=target.suffix, dir=target.parent
-        )
+        with being_written(target.parent):
+            sweep(target.parent, target.stem, target)
+            # The suffix is kept: writers such as matplotlib choose the format by it.
+            handle, name = tempfile.mkstemp(
+                prefix=f".{target.stem}.", suffix=PARTIAL + target.suffix, dir=target.parent
+            )
+            mark = alive(Path(name))
     os.close(handle)
     temporary = Path(name)
     try:
@@ -67,18 +75,23 @@ def replace_file(target: str | Path) -> Iterator[Path]:
             temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+        close(mark)
 
 
 @contextmanager
 def replace_folder(target: str | Path) -> Iterator[Path]:
     """Yields a temporary folder beside `target`; on success it replaces `target` as a whole."""
     target = Path(target).absolute()
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise De3Error(f"Could not write {target}: {REFUSALS[errno.ENOTDIR]}. Nothing was changed.")
+    check_folder_place(target)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    old = temporary.with_name(temporary.name + ".old")
+        with being_written(target.parent):
+            sweep(target.parent, target.name, target)
+            temporary = Path(
+                tempfile.mkdtemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent)
+            )
+            mark = alive(temporary)
+    old = temporary.with_name(temporary.name + OLD)
     try:
         with _space_explained(target):
             yield temporary
@@ -94,6 +107,43 @@ def replace_folder(target: str | Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+        close(mark)
+
+
+def check_folder_place(target: str | Path) -> None:
+    """De3Error when no folder can be written there; for before the work, whose end writes it."""
+    target = Path(target).absolute()
+    if target.is_symlink():
+        raise De3Error(
+            f"Could not write {target}: it is a symbolic link, and a folder is replaced as a "
+            f"whole. Give the folder itself: {target.resolve()}. Nothing was changed."
+        )
+    if target.exists() and not target.is_dir():
+        raise De3Error(f"Could not write {target}: {REFUSALS[errno.ENOTDIR]}. Nothing was changed.")
+    _check_parent(target)
+
+
+def check_file_place(target: str | Path) -> None:
+    """De3Error when no file can be written there; for before the work, whose end writes it."""
+    target = Path(target).absolute()
+    if target.is_dir():
+        raise De3Error(f"Could not write {target}: {REFUSALS[errno.EISDIR]}. Nothing was changed.")
+    _check_parent(target)
+
+
+def _check_parent(target: Path) -> None:
+    """Something can be made in the nearest folder that is there."""
+    with _explained(target):
+        there = target.parent
+        while not there.exists():  # also fails on a name that is too long
+            there = there.parent
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "a file", str(there))
+        # The system is asked, not the permission bits: they say nothing of read-only disks, and
+        # nothing to root. The name is the longest that will be needed.
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=PARTIAL + OLD, dir=there)
+        os.close(handle)
+        os.unlink(name)
 
 
 def write_text(target: str | Path, text: str) -> None:
@@ -114,17 +164,36 @@ def read_document(path: Path, kind: str, version: int, what: str) -> dict[str, A
         version: the newest that is understood.
         what: what it should be, in words.
     """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise De3Error(f"{path} cannot be read: {error}. Remove it and make it again.") from error
-    if not isinstance(document, dict) or document.get("format") != kind:
+    document = read_json(path, "Remove it and make it again.")
+    if document.get("format") != kind:
         raise De3Error(f"{path} is not {what}. Remove it and make it again.")
+    if not isinstance(document.get("version", 0), int):
+        raise De3Error(f"{path} is not {what}: its version is no number. Make it again.")
     if document.get("version", 0) > version:
         raise De3Error(
             f"{path} has version {document['version']}; this version of de3bert reads up to "
             f"{version}. Update de3bert."
         )
+    return document
+
+
+def read_json(path: Path, advice: str = "") -> dict[str, Any]:
+    """A JSON object from a file that anybody may have written; De3Error when it is none.
+
+    Args:
+        advice: what to do about a file that is damaged.
+    """
+    try:
+        check_limit("document", path.stat().st_size, str(path))
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise De3Error(f"{path} cannot be read: {error.strerror}. {advice}".rstrip()) from error
+    except (ValueError, RecursionError) as error:  # RecursionError: nested thousands deep
+        raise De3Error(f"{path} is damaged: {error}. {advice}".rstrip()) from error
+    if not isinstance(document, dict):
+        found = type(document).__name__
+        raise De3Error(f"{path} is damaged: a JSON object belongs there, not a {found}. {advice}"
+                       .rstrip())  # fmt: skip
     return document
 
 

@@ -14,7 +14,7 @@ import pytest
 import de3bert
 
 ROOT = Path(de3bert.__file__).parent
-BASE = {"errors", "registry"}
+BASE = {"errors", "limits", "printable", "progress", "registry"}
 MAY_IMPORT = {
     "exits": BASE | {"files"},
     "data": BASE | {"files"},
@@ -22,9 +22,9 @@ MAY_IMPORT = {
     "objective": BASE | {"methods", "exits"},
     "model": BASE | {"objective", "methods", "exits", "data", "files"},
     "training": BASE
-    | {"model", "objective", "methods", "exits", "data", "card", "files", "machine"},
+    | {"model", "objective", "methods", "exits", "data", "card", "files", "locks", "machine"},
     # `methods` is data without torch: the signal a method was made for.
-    "runtime": BASE | {"exits", "data", "methods", "card", "files", "machine"},
+    "runtime": BASE | {"exits", "data", "methods", "card", "files", "locks", "machine"},
     "export": BASE | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
     "bench": BASE | {"export", "runtime", "model", "exits", "data", "methods", "files", "machine"},
     "study": BASE
@@ -39,8 +39,12 @@ MAY_IMPORT = {
     "figures": {"exits", "files", "errors"},
     "errors": set(),
     "registry": {"errors"},
-    "files": {"errors"},
-    "card": {"files", "errors"},
+    "limits": {"errors", "registry"},
+    "locks": {"errors"},
+    "printable": set(),
+    "progress": set(),
+    "files": {"errors", "limits", "locks"},
+    "card": {"files", "errors", "printable"},
     "machine": set(),
     "tabular": set(),
 }
@@ -52,7 +56,11 @@ FREE_OF_HEAVY = {
     "figures",
     "files",
     "card",
+    "limits",
+    "locks",
     "machine",
+    "printable",
+    "progress",
     "registry",
     "tabular",
 }

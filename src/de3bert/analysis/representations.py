@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
 from de3bert.analysis.subject import Subject
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import UsageError
+from de3bert.progress import track
 from de3bert.runtime.manifest import is_bundle
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ def _vectors(
     }
     order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
     starts = range(0, len(rows), batch_size)
-    console = Console(stderr=True)
-    for start in track(starts, progress or "", disable=progress is None, console=console):
+    for start in track(starts, progress):
         chosen = order[start : start + batch_size]
         state = backend.start([rows[index] for index in chosen])
         # Exits in between are passed one by one: some heads remember what they have read.

@@ -38,6 +38,10 @@ class EarlyExitConfig(PreTrainedConfig):
         exit_layers: layers with an exit, counted from 1; the last one is the full depth.
         max_length: longest input in tokens; longer texts are cut.
         metric: what the task is scored by, unless a verb is told otherwise.
+        numbered_labels: the training rows numbered their classes as `id2label` does, so that a
+            number in other rows of that data means the class at that place. Otherwise classes are
+            known by name alone.
+        text_pairs: whether a row is a pair of texts; None when that is not known.
         operating_points: name -> policy, target and what was measured.
         default_point: the point used when none is asked for; full depth when unset.
     """
@@ -63,6 +67,8 @@ class EarlyExitConfig(PreTrainedConfig):
     exit_layers: list[int] | None = None
     max_length: int = 128
     metric: str = "accuracy"
+    numbered_labels: bool = False
+    text_pairs: bool | None = None
     operating_points: dict[str, Any] | None = None
     default_point: str | None = None
 

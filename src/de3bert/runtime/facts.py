@@ -31,6 +31,8 @@ class Facts:
     base_depth: int  # layers that speed-ups refer to: of the backbone, where the model is not whole
     router: str = "none"  # what says by itself how sure an exit is
     adapted_to: Mapping[str, Any] | None = None  # the unlabelled rows prototypes were moved to
+    numbered_labels: bool = False  # a number in rows of its data is the place of a class
+    text_pairs: bool | None = None  # whether a row is a pair of texts; None: not known
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Facts:
@@ -56,6 +58,8 @@ class Facts:
                 base_depth=int(config.get("base_depth") or layers[-1]),
                 router=str(config.get("router") or "none"),
                 adapted_to=config.get("adapted_to"),
+                numbered_labels=bool(config.get("numbered_labels", False)),
+                text_pairs=config.get("text_pairs"),
             )
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise De3Error(f"The model's config is damaged or incomplete: {error!r}.") from error

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
 from de3bert.data.tokens import TokenRow
+from de3bert.progress import track
 from de3bert.runtime.engine import Backend
 
 __all__ = ["Record", "record"]
@@ -39,8 +38,7 @@ def record(
     sure = np.zeros((len(rows), exits - 1), dtype=np.float32) if backend.has_router else None
     order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
     starts = range(0, len(rows), batch_size)
-    hidden = progress is None
-    for start in track(starts, progress or "", disable=hidden, console=Console(stderr=True)):
+    for start in track(starts, progress):
         chosen = order[start : start + batch_size]
         state = backend.start([rows[index] for index in chosen])
         for index, layer in enumerate(backend.exit_layers):

@@ -15,13 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
 from de3bert.data.tokens import Encoded, TokenRow
 from de3bert.exits import ExitView
 from de3bert.exits.rules import RuleState
 from de3bert.exits.words import WordPolicy
+from de3bert.progress import track
 from de3bert.runtime.facts import Facts
 
 __all__ = ["WordBackend", "WordOutcome", "record_words", "run_words", "words_of"]
@@ -143,7 +142,7 @@ def record_words(
     logits = np.zeros((total, exits, backend.classes), dtype=np.float32)
     far = np.zeros((total, exits - 1, backend.classes), dtype=np.float32) if distances else None
     batches, hidden = _batches(rows, batch_size), progress is None
-    for chosen in track(batches, progress or "", disable=hidden, console=Console(stderr=True)):
+    for chosen in track(batches, progress):
         places = np.concatenate([starts[index] + np.arange(counts[index]) for index in chosen])
         state = backend.start([rows[index] for index in chosen])
         for number, layer in enumerate(backend.exit_layers):

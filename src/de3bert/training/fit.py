@@ -122,6 +122,9 @@ def fit(
     if recipe.train.refresh_prototypes and model.prototypes is None:
         raise UsageError("refresh_prototypes is set, but this model has no prototypes to refresh.")
     model.config.metric = recipe.data.metric
+    model.config.numbered_labels = splits.labels.positions
+    if isinstance(splits, Splits):
+        model.config.text_pairs = splits.train.pairs is not None
     kind = WordEncoder if words else TextEncoder
     encoder = kind(load_tokenizer(recipe.backbone), model.config.max_length)
     rows, cut = _rows(encoder, splits.train, splits.train_labels)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.tokens import TextEncoder
+from de3bert.progress import track
 from de3bert.training.rows import Rows, collate
 
 __all__ = ["exit_logits", "over_rows"]
@@ -39,8 +38,7 @@ def over_rows(
     order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
     found = []
     starts = range(0, len(rows), batch_size)
-    hidden = progress is None
-    for start in track(starts, progress or "", disable=hidden, console=Console(stderr=True)):
+    for start in track(starts, progress):
         batch = collate(encoder, [rows[index] for index in order[start : start + batch_size]])
         given = {k: v.to(model.device) for k, v in batch.items() if k not in ("labels", "extras")}
         output = model(**given)
