@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.files import read_json
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.manifest import Manifest, is_bundle
@@ -71,12 +71,7 @@ def _load_bundle(folder: Path, device: str | None, threads: int | None, spin: bo
 
 def read_config(folder: str | Path) -> dict[str, Any]:
     """The config of a model folder or bundle, as JSON has it."""
-    path = Path(folder) / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise De3Error(f"{path} is damaged: {error}.") from error
-    return config if isinstance(config, dict) else {}
+    return read_json(Path(folder) / "config.json")
 
 
 def check_folder(folder: Path) -> None:

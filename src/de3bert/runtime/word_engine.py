@@ -141,8 +141,7 @@ def record_words(
     exits, total = len(backend.exit_layers), int(counts.sum())
     logits = np.zeros((total, exits, backend.classes), dtype=np.float32)
     far = np.zeros((total, exits - 1, backend.classes), dtype=np.float32) if distances else None
-    batches, hidden = _batches(rows, batch_size), progress is None
-    for chosen in track(batches, progress):
+    for chosen in track(_batches(rows, batch_size), progress):
         places = np.concatenate([starts[index] + np.arange(counts[index]) for index in chosen])
         state = backend.start([rows[index] for index in chosen])
         for number, layer in enumerate(backend.exit_layers):
