@@ -15,7 +15,7 @@ from typing import Any
 
 from de3bert.errors import De3Error
 from de3bert.limits import check_limit
-from de3bert.locks import OLD, PARTIAL, alive, being_written, close, sweep
+from de3bert.locks import OLD, PARTIAL, alive, close, sweep
 
 __all__ = [
     "check_file_place",
@@ -56,13 +56,12 @@ def replace_file(target: str | Path) -> Iterator[Path]:
     target = Path(target)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with being_written(target.parent):
-            sweep(target.parent, target.stem, target)
-            # The suffix is kept: writers such as matplotlib choose the format by it.
-            handle, name = tempfile.mkstemp(
-                prefix=f".{target.stem}.", suffix=PARTIAL + target.suffix, dir=target.parent
-            )
-            mark = alive(Path(name))
+        sweep(target.parent, target.stem, target)
+        # The suffix is kept: writers such as matplotlib choose the format by it.
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.stem}.", suffix=PARTIAL + target.suffix, dir=target.parent
+        )
+    mark = alive(Path(name))
     os.close(handle)
     temporary = Path(name)
     try:
@@ -85,12 +84,11 @@ def replace_folder(target: str | Path) -> Iterator[Path]:
     check_folder_place(target)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with being_written(target.parent):
-            sweep(target.parent, target.name, target)
-            temporary = Path(
-                tempfile.mkdtemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent)
-            )
-            mark = alive(temporary)
+        sweep(target.parent, target.name, target)
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent)
+        )
+    mark = alive(temporary)
     old = temporary.with_name(temporary.name + OLD)
     try:
         with _space_explained(target):

@@ -24,7 +24,6 @@ __all__ = [
     "OLD",
     "PARTIAL",
     "alive",
-    "being_written",
     "close",
     "edited_alone",
     "sweep",
@@ -35,6 +34,7 @@ LOCK = ".de3bert.lock"
 PARTIAL = ".partial"  # in the name of everything that is still being written
 OLD = ".old"
 PATIENCE = 120.0  # seconds to wait for an edit, which takes milliseconds
+MOMENT = 2.0  # seconds: far longer than it takes from making something to marking it as alive
 DAY = 86_400.0
 
 
@@ -67,19 +67,9 @@ def taken_alone(folder: Path, busy: str) -> Iterator[None]:
         lock.release()
 
 
-@contextmanager
-def being_written(parent: Path) -> Iterator[None]:
-    """Around making something temporary and marking it as alive: nobody sweeps in between."""
-    handle = _flock(parent, wait=True)
-    try:
-        yield
-    finally:
-        close(handle)
-
-
 def alive(path: Path) -> int | None:
     """Marks a temporary file or folder as being written; close the handle when it is done."""
-    return _flock(path, wait=False)
+    return _flock(path)
 
 
 def sweep(parent: Path, stem: str, target: Path) -> None:
@@ -116,15 +106,20 @@ def _remove(path: Path) -> None:
 
 
 def _is_abandoned(path: Path) -> bool:
-    if fcntl is None:
-        return time.time() - path.stat().st_mtime > DAY
-    handle = _flock(path, wait=False)
+    """Whether its writer is dead: nobody holds its lock, and it was not made just now."""
+    try:
+        age = time.time() - path.stat().st_mtime
+    except OSError:  # gone meanwhile
+        return False
+    if age < (DAY if fcntl is None else MOMENT):
+        return False
+    handle = _flock(path)
     close(handle)
     return handle is not None
 
 
-def _flock(path: Path, wait: bool) -> int | None:
-    """A handle that holds the lock of a file or folder; None when it cannot be had."""
+def _flock(path: Path) -> int | None:
+    """A handle that holds the lock of a file or folder; None when it cannot be had at once."""
     if fcntl is None:
         return None
     try:
@@ -132,7 +127,7 @@ def _flock(path: Path, wait: bool) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
         return None
