@@ -9,12 +9,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from de3bert.errors import UsageError
 from de3bert.registry import unknown
 
-__all__ = ["LIMITS", "Limit", "check_limit", "limit", "set_limit", "shown_size"]
+__all__ = [
+    "LIMITS",
+    "Limit",
+    "check_limit",
+    "check_sizes",
+    "limit",
+    "set_limit",
+    "shown_size",
+    "unpacked_limit",
+]
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 UNITS = {"": 1, "B": 1, "KB": KIB, "MB": MIB, "GB": GIB, "K": KIB, "M": MIB, "G": GIB}
@@ -36,12 +47,24 @@ LIMITS = {
     "vocabulary": Limit(10_000_000, "entries of a vocabulary"),
     "positions": Limit(10_000_000, "positions of an encoder"),
     "labels": Limit(100_000, "classes"),
+    "parameters": Limit(20_000_000_000, "parameters of an encoder"),
     "document": Limit(16 * MIB, "size of a config, manifest or other JSON or TOML file", True),
     "tokenizer": Limit(256 * MIB, "size of a tokenizer file", True),
     "unpacked": Limit(2 * GIB, "size of a data file, unpacked", True),
     "text": Limit(64 * MIB, "size of one text", True),
     "threads": Limit(16, "threads, where there are not more cores"),
 }
+# What configs call these, over all families.
+SIZES = {
+    "layers": ("num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers",
+               "num_hidden_groups", "inner_group_num", "cascade", "base_depth"),
+    "width": ("hidden_size", "dim", "d_model", "n_embd", "embedding_size", "intermediate_size",
+              "hidden_dim", "ffn_dim", "num_attention_heads", "n_heads"),
+    "vocabulary": ("vocab_size", "type_vocab_size"),
+    "positions": ("max_position_embeddings", "max_relative_positions", "position_buckets",
+                  "max_length"),
+    "labels": ("num_labels",),
+}  # fmt: skip
 # A packed file may always unpack to FREE; beyond that to RATIO times its own size. Texts pack three
 # to ten times, files of many equal lines some hundred; what is beyond is made to fill a memory.
 FREE, RATIO = 64 * MIB, 250
@@ -80,6 +103,26 @@ def check_limit(name: str, value: int, what: str) -> None:
         f"{LIMITS[name].what}. If you trust where it comes from, raise the limit: "
         f"de3 --limit {name}={_raised(name, value)} ... (or {_variable(name)} in the environment)."
     )
+
+
+def check_sizes(config: Mapping[str, Any], what: str) -> None:
+    """UsageError when a config promises a model beyond the limits, itself or in a part of it."""
+    for name, keys in SIZES.items():
+        for key in keys:
+            value = config.get(key)
+            if isinstance(value, int | float) and value > limit(name):
+                check_limit(name, _bounded(value), f"{what}, {key}")
+    for key in ("id2label", "label2id"):
+        if isinstance(config.get(key), Mapping | list):
+            check_limit("labels", len(config[key]), f"{what}, {key}")
+    for part in config.values():
+        if isinstance(part, Mapping):
+            check_sizes(part, what)
+
+
+def _bounded(value: float) -> int:
+    """A number that can be shown: configs hold infinities and numbers of many thousand digits."""
+    return int(min(value, 10**15))
 
 
 def unpacked_limit(packed: int) -> int:

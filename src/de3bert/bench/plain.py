@@ -18,6 +18,7 @@ from transformers import AutoModel, PreTrainedModel
 from de3bert.errors import De3Error
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.heads import Reading
+from de3bert.model.pretrained import from_config
 
 __all__ = ["FirstLayers", "PlainClassifier", "genuine_backbone", "write_plain_graph"]
 
@@ -89,7 +90,7 @@ def _classified(
 def genuine_backbone(trained: Model) -> PreTrainedModel:
     """The library's own encoder with the trained weights, its layers back in their place."""
     # A copy, so that the attention chosen for one model is not that of the other.
-    backbone: PreTrainedModel = AutoModel.from_config(copy.deepcopy(trained.config.encoder_config))
+    backbone: PreTrainedModel = from_config(AutoModel, copy.deepcopy(trained.config.encoder_config))
     if hasattr(backbone, "pooler"):
         backbone.pooler = None  # type: ignore[assignment]  # pooling is the exit's
     stack = trained.encoder.layout.stack

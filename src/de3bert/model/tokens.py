@@ -10,6 +10,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from de3bert.data.tokens import Encoded, TextInput
 from de3bert.errors import De3Error
+from de3bert.model.pretrained import from_pretrained, reason_of
 
 __all__ = ["TextEncoder", "load_tokenizer"]
 
@@ -51,12 +52,17 @@ class TextEncoder:
         }
 
 
-def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
     """The tokenizer of a folder or hub id."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        tokenizer: PreTrainedTokenizerBase = from_pretrained(
+            AutoTokenizer, source, trust_remote_code=trust_remote_code
+        )
+    except De3Error:
+        raise
     except Exception as error:  # the tokenizers library raises bare Exceptions
-        raise De3Error(f"The tokenizer of {source} could not be read: {error}") from error
+        reason = reason_of(error, source)
+        raise De3Error(f"The tokenizer of {source} could not be read: {reason}.") from error
     if not tokenizer.is_fast:
         raise De3Error(
             f"The tokenizer of {source} has no tokenizer.json (it is a slow one); "

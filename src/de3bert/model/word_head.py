@@ -18,6 +18,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils import logging
 
 from de3bert.errors import De3Error
+from de3bert.model.pretrained import from_pretrained
 
 __all__ = ["MaskedModel", "WordHead", "fresh_head", "load_masked_model"]
 
@@ -107,12 +108,16 @@ def fresh_head(hidden_size: int, words: nn.Parameter) -> WordHead:
     return WordHead.of(nn.Sequential(dense, nn.GELU(), nn.LayerNorm(width), decoder), words)
 
 
-def load_masked_model(source: str) -> MaskedModel | None:
+def load_masked_model(source: str, *, trust_remote_code: bool = False) -> MaskedModel | None:
     """Encoder and head of a checkpoint; None where it has no trained head."""
     try:
         with _quiet():
-            masked, info = AutoModelForMaskedLM.from_pretrained(
-                source, dtype=torch.float32, output_loading_info=True
+            masked, info = from_pretrained(
+                AutoModelForMaskedLM,
+                source,
+                trust_remote_code=trust_remote_code,
+                dtype=torch.float32,
+                output_loading_info=True,
             )
     except ValueError:  # the family has no such head
         return None

@@ -11,6 +11,7 @@ from torch.nn import functional
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
 from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
+from de3bert.model.pretrained import from_pretrained
 from de3bert.model.tokens import TextEncoder
 from de3bert.objective.needs import word
 from de3bert.training.hook import HOOKS, Hook, PhaseContext
@@ -81,7 +82,7 @@ def check_labels(context: PhaseContext) -> None:
     """Refuses a teacher that was made for other labels than the student."""
     if context.teacher is None:
         return
-    theirs = EarlyExitConfig.from_pretrained(str(context.teacher)).label_names
+    theirs = from_pretrained(EarlyExitConfig, str(context.teacher)).label_names
     ours = context.model.config.label_names
     if theirs != ours:
         raise UsageError(

@@ -13,6 +13,7 @@ from pathlib import Path
 from de3bert.errors import De3Error
 from de3bert.methods.method import OptionValue
 from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.pretrained import from_pretrained
 from de3bert.model.tokens import TextEncoder
 from de3bert.objective import Clock
 from de3bert.registry import Registry
@@ -45,7 +46,7 @@ class PhaseContext:
     def teacher_model(self) -> EarlyExitForSequenceClassification:
         if self.teacher is None:
             raise De3Error("This phase learns from a teacher, and none was trained.")
-        loaded = EarlyExitForSequenceClassification.from_pretrained(str(self.teacher))
+        loaded = from_pretrained(EarlyExitForSequenceClassification, str(self.teacher))
         return loaded.eval().requires_grad_(False)
 
 
