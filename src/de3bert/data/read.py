@@ -14,6 +14,7 @@ from de3bert.data.decode import decode, decompress
 from de3bert.data.formats import FORMATS, read_file, suffix_of, supported
 from de3bert.data.frame import Frame, frame_of
 from de3bert.data.hub import looks_like_id, read_hub
+from de3bert.data.label_names import LabelNames
 from de3bert.data.table import Table
 from de3bert.data.values import checked_labels, checked_texts
 from de3bert.errors import De3Error, UsageError
@@ -33,6 +34,7 @@ def read_table(
     config: str | None = None,
     need_labels: bool = True,
     limit: int | None = None,
+    label_names: LabelNames | None = None,
 ) -> Table:
     """Checked rows of text, with labels if they are needed or happen to be there.
 
@@ -46,6 +48,8 @@ def read_table(
         config: Configuration of a hub id, such as "sst2" of "nyu-mll/glue".
         need_labels: Whether rows without labels are an error.
         limit: Read only this many rows from the start.
+        label_names: What integer labels stand for, where the data does not say it: the names of 0,
+            1, 2 ..., or a name by number.
 
     Example:
         >>> table = read_table({"review": ["a joy", "a bore"], "label": ["pos", "neg"]})
@@ -55,7 +59,8 @@ def read_table(
     if limit is not None and limit < 1:
         raise UsageError(f"The limit on rows must be 1 or more, got {limit}.")
     frame = _read_frame(source, split, config).head(limit)
-    return _table(frame, text, text_pair, label, need_labels)
+    table = _table(frame, text, text_pair, label, need_labels)
+    return table if label_names is None else replace(table, label_names=label_names)
 
 
 def read_lines(stream: IO[str] | IO[bytes], source: str = STDIN) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex, TypeVar
 
+from de3bert.data.label_names import LabelNames
+
 __all__ = ["Table"]
 
 Value = TypeVar("Value")
@@ -23,7 +25,7 @@ class Table:
         source: The file, hub id or kind of object the rows came from.
         sha256: Hash of the source, so that results can name the exact data.
         text_column: Name of the column `texts` came from; likewise the next two.
-        label_names: Class names when integer labels are positions in a list of names.
+        label_names: What integer labels stand for, where the data or the user says it.
     """
 
     texts: list[str]
@@ -35,7 +37,7 @@ class Table:
     text_column: str = "text"
     pair_column: str | None = None
     label_column: str | None = None
-    label_names: list[str] | None = None
+    label_names: LabelNames | None = None
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -14,6 +14,7 @@ from de3bert.data.decode import decode, decompress
 from de3bert.data.formats import FORMATS, read_file, suffix_of
 from de3bert.data.frame import Frame, frame_of
 from de3bert.data.hub import looks_like_id, read_hub
+from de3bert.data.label_names import LabelNames
 from de3bert.data.labels import label_value
 from de3bert.errors import De3Error, UsageError
 
@@ -41,6 +42,7 @@ class WordTable:
         columns: Every column of the source, to be echoed beside predictions.
         source: Where the sentences came from.
         sha256: Hash of the source.
+        label_names: What integer tags stand for, where the data or the user says it.
     """
 
     sentences: list[list[str]]
@@ -48,6 +50,7 @@ class WordTable:
     columns: dict[str, list[Any]] = field(default_factory=dict)
     source: str = ""
     sha256: str = ""
+    label_names: LabelNames | None = None
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -83,6 +86,7 @@ def read_words(
     config: str | None = None,
     need_tags: bool = True,
     limit: int | None = None,
+    label_names: LabelNames | None = None,
 ) -> WordTable:
     """Checked sentences, with tags if they are needed or happen to be there.
 
@@ -90,6 +94,7 @@ def read_words(
         source: A file (list columns, or CoNLL lines), a dict of columns or another table, a hub id.
         words: Column of the word lists; by default `tokens` or `words`.
         tags: Column of the tag lists; by default `tags`, `ner_tags` or `labels`.
+        label_names: What integer tags stand for, where the data does not say it.
 
     Example:
         >>> read_words({"words": [["Ada", "wrote"]], "tags": [["B-PER", "O"]]}).tags
@@ -98,7 +103,8 @@ def read_words(
     if limit is not None and limit < 1:
         raise UsageError(f"The limit on sentences must be 1 or more, got {limit}.")
     frame = _read(source, split, config).head(limit)
-    return _table(frame, words, tags, need_tags)
+    table = _table(frame, words, tags, need_tags)
+    return table if label_names is None else replace(table, label_names=label_names)
 
 
 def read_word_inputs(
@@ -192,7 +198,8 @@ def _table(frame: Frame, words: str | None, tags: str | None, need_tags: bool) -
             _tags(value, len(sentences[at]), frame, chosen, at)
             for at, value in enumerate(frame.columns[chosen])
         ]
-    return WordTable(sentences, found, frame.columns, frame.source, frame.sha256)
+    names = frame.class_names.get(chosen) if chosen is not None else None
+    return WordTable(sentences, found, frame.columns, frame.source, frame.sha256, names)
 
 
 def _column(

@@ -62,8 +62,8 @@ def class_numbers(classifier: Classifier, table: Table) -> NDArray[np.int64]:
     """A table's labels as the model numbers its classes; one unseen in training is refused."""
     if table.labels is None:
         raise UsageError(f"{table.source} has no label column; scores need labels (--label NAME).")
-    names = LabelSet(classifier.label_names)
-    return names.encode(table.labels, names=table.label_names)
+    classes = LabelSet(classifier.label_names, positions=classifier.config.numbered_labels)
+    return classes.encode(table.labels, names=table.label_names)
 
 
 def trace_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -195,8 +196,10 @@ def trace_sentences(
 
 
 def _numbers(classifier: WordClassifier, table: WordTable) -> list[list[int]]:
-    names = LabelSet(classifier.label_names)
-    return [names.encode(tags).tolist() for tags in table.known_tags]
+    tags = table.known_tags
+    classes = LabelSet(classifier.label_names, positions=classifier.config.numbered_labels)
+    flat = iter(classes.encode((tag for row in tags for tag in row), table.label_names).tolist())
+    return [list(itertools.islice(flat, len(row))) for row in tags]
 
 
 def _cost(answers: Sequence[TaggedSentence]) -> tuple[NDArray[np.int64], float, float]:

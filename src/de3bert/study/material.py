@@ -47,7 +47,7 @@ class Material:
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The class of each row of the training file, (rows,)."""
-        return self.labels.encode(self.source.labels or [])
+        return self.labels.encode(self.source.labels or [], names=self.source.label_names)
 
     @property
     def train_rows(self) -> int:

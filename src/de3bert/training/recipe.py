@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from de3bert.data.label_names import names_by_number
 from de3bert.errors import UsageError
 from de3bert.registry import unknown
 
@@ -53,9 +54,16 @@ class DataRecipe(Section):
     text: str | None = None
     text_pair: str | None = None
     label: str | None = None
+    # What numbers in the label column stand for: the names of 0, 1, 2 ..., or a name by number.
+    label_names: list[str] | dict[str, str] | None = None
     max_length: int = Field(default=128, ge=8)
     metric: str = "accuracy"
     limit: int | None = Field(default=None, ge=2)
+
+    @property
+    def numbered_names(self) -> dict[int, str] | None:
+        """`label_names` by number."""
+        return None if self.label_names is None else names_by_number(self.label_names)
 
 
 class TrainRecipe(Section):

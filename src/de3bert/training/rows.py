@@ -89,7 +89,7 @@ def read_splits(data: DataRecipe, seed: int) -> Splits:
     """Reads train and calibration rows; without a calibration file a share of train is held."""
     train = _read(data, data.train, data.train_split, data.limit)
     labels = LabelSet.from_values(train.labels or [], names=train.label_names)
-    encoded = labels.encode(train.labels or [])
+    encoded = labels.encode(train.labels or [], names=train.label_names)
     if data.calibration is not None:
         calibration = _read(data, data.calibration, data.calibration_split)
         numbers = labels.encode(calibration.labels or [], names=calibration.label_names)
@@ -113,4 +113,5 @@ def _read(data: DataRecipe, source: str, split: str | None, limit: int | None = 
         config=config,
         split=split,
         limit=limit,
+        label_names=data.numbered_names,
     )

@@ -89,7 +89,9 @@ class WordRows(Rows):
 def read_word_splits(data: DataRecipe, seed: int) -> WordSplits:
     """Reads train and calibration sentences; without a calibration file a share is held."""
     train = _read(data, data.train, data.train_split, data.limit)
-    labels = LabelSet.from_values(tag for tags in train.known_tags for tag in tags)
+    labels = LabelSet.from_values(
+        (tag for tags in train.known_tags for tag in tags), names=train.label_names
+    )
     check_metric(data.metric, labels.names)
     numbers = _numbers(labels, train)
     if data.calibration is not None:
@@ -132,13 +134,14 @@ def word_logits(
 def _read(data: DataRecipe, source: str, split: str | None, limit: int | None = None) -> WordTable:
     config = data.config if split is not None or not Path(source).is_file() else None
     return read_words(
-        source, words=data.text, tags=data.label, config=config, split=split, limit=limit
-    )
+        source, words=data.text, tags=data.label, config=config, split=split, limit=limit,
+        label_names=data.numbered_names,
+    )  # fmt: skip
 
 
 def _numbers(labels: LabelSet, table: WordTable) -> list[NDArray[np.int64]]:
     tags = table.known_tags
-    flat = labels.encode(tag for sentence in tags for tag in sentence)
+    flat = labels.encode((tag for row in tags for tag in row), names=table.label_names)
     return np.split(flat, np.cumsum([len(sentence) for sentence in tags])[:-1])
 
 
