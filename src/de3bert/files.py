@@ -56,11 +56,10 @@ def replace_file(target: str | Path) -> Iterator[Path]:
     target = Path(target)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent, target.stem, target)
         # The suffix is kept: writers such as matplotlib choose the format by it.
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.stem}.", suffix=PARTIAL + target.suffix, dir=target.parent
-        )
+        ends = f".{target.stem}.", PARTIAL + target.suffix
+        sweep(target, *ends)
+        handle, name = tempfile.mkstemp(prefix=ends[0], suffix=ends[1], dir=target.parent)
     mark = alive(Path(name))
     os.close(handle)
     temporary = Path(name)
@@ -84,10 +83,9 @@ def replace_folder(target: str | Path) -> Iterator[Path]:
     check_folder_place(target)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent, target.name, target)
-        temporary = Path(
-            tempfile.mkdtemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent)
-        )
+        ends = f".{target.name}.", PARTIAL
+        sweep(target, *ends)
+        temporary = Path(tempfile.mkdtemp(prefix=ends[0], suffix=ends[1], dir=target.parent))
     mark = alive(temporary)
     old = temporary.with_name(temporary.name + OLD)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -72,14 +73,17 @@ def alive(path: Path) -> int | None:
     return _flock(path)
 
 
-def sweep(parent: Path, stem: str, target: Path) -> None:
+def sweep(target: Path, prefix: str, suffix: str) -> None:
     """Removes what processes that were killed have left of writing `target`.
+
+    Temporary names are what `tempfile` makes between `prefix` and `suffix`.
 
     One that was killed between putting the old folder aside and moving the new one into its place
     has left the old one under another name: it is put back.
     """
-    for left in sorted(parent.iterdir()):
-        if not (left.name.startswith(f".{stem}.") and PARTIAL in left.name):
+    ours = re.compile(rf"{re.escape(prefix)}[a-z0-9_]{{8}}{re.escape(suffix)}({re.escape(OLD)})?")
+    for left in sorted(target.parent.iterdir()):
+        if not ours.fullmatch(left.name):
             continue
         if left.name.endswith(OLD):
             if not left.with_name(left.name.removesuffix(OLD)).exists():

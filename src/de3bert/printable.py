@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-__all__ = ["cut_list", "printable"]
+__all__ = ["UNSAFE", "cut_list", "printable"]
 
 # Control characters but newline and tab; line and paragraph separators; what turns the direction of
 # writing round, by which a line can be made to read as another one; half surrogates, which no
@@ -25,9 +26,9 @@ def _escaped(character: str) -> str:
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
-def cut_list(names: object, shown: int = SHOWN) -> str:
+def cut_list(names: Iterable[object], shown: int = SHOWN) -> str:
     """Names with commas; of a long list the first few and how many more there are."""
-    listed = [str(name) for name in names]  # type: ignore[attr-defined]
+    listed = [str(name) for name in names]
     if len(listed) <= shown:
         return ", ".join(listed)
     return f"{', '.join(listed[:shown])} and {len(listed) - shown} more"

@@ -124,7 +124,7 @@ def open_backend(folder: Path) -> OnnxBackend:
     )
     manifest = Manifest(
         precision="fp32",
-        graphs=tuple(Graph(number, number, f"{number}.onnx") for number in (1, 2, 3, 4)),
+        graphs=tuple(Graph(first=n, last=n, file=f"{n}.onnx") for n in (1, 2, 3, 4)),
         inputs=("input_ids", "attention_mask"),
         context={"mask": ["rows", "tokens"]},
         padding={"input_ids": 0, "attention_mask": 0},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,7 +30,10 @@ from de3bert.cli import (
     trace,
     train,
 )
-from de3bert.errors import De3Error
+from de3bert.cli.output import show_error
+from de3bert.errors import De3Error, UsageError
+from de3bert.files import disk_is_full
+from de3bert.limits import LIMITS, set_limit
 
 __all__ = ["app", "main"]
 
@@ -74,16 +77,26 @@ def common(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            help="Raise a limit on what is read, such as unpacked=8GB; "
+            f"there are {', '.join(LIMITS)}.",
+        ),
+    ] = None,
 ) -> None:
     """Early-exit text classifiers: train, see the curve, pick a point, predict."""
+    for line in limits or ():
+        set_limit(line)
 
 
 def main() -> None:
     """Runs a verb. Exit code 2: a wrong request; 1: it could not be done; 130: interrupted."""
     try:
-        app()
+        _run()
     except De3Error as error:
-        print(f"error: {error}", file=sys.stderr)
+        show_error(error)
         raise SystemExit(error.exit_code) from None
     except (KeyboardInterrupt, SystemExit) as stop:
         # The parser turns Ctrl-C within a verb into an exit with this code.
@@ -93,17 +106,53 @@ def main() -> None:
         raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of a pipe went away (`de3 predict ... | head`): not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        raise SystemExit(1) from None
+    except OSError as error:
+        if not disk_is_full(error):
+            raise
+        _drop_output()
+        show_error(
+            "the output could not be written: the disk is full (or a size limit was reached). "
+            "What was written before is incomplete; free some space and run again."
+        )
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
         if str(error.name).startswith("de3bert"):
             raise  # a fault of this package, not a missing extra
         extra = EXTRAS.get(str(error.name).partition(".")[0], "train")
-        print(
-            f"error: this verb needs {error.name}. Install it with: pip install 'de3bert[{extra}]'",
-            file=sys.stderr,
-        )
+        show_error(f"this verb needs {error.name}. Install it with: pip install 'de3bert[{extra}]'")
         raise SystemExit(1) from None
+
+
+def _run() -> None:
+    """The verb, and what it said brought to its reader while errors still can be told."""
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        raise _refusal(error) from None
+    sys.stdout.flush()
+    if isinstance(code, int) and code:
+        raise SystemExit(code)
+
+
+def _refusal(error: Any) -> Exception | SystemExit:
+    """What the parser did not understand, in the words of this program.
+
+    Its own box would print what was typed as it came, with whatever steers a terminal in it.
+    """
+    path = getattr(error.ctx, "command_path", "de3") if hasattr(error, "ctx") else "de3"
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message(), file=sys.stderr)
+        return SystemExit(error.exit_code)
+    return UsageError(f"{error.format_message()}\nTry: {path} --help")
+
+
+def _drop_output() -> None:
+    """Lets go of what cannot be written, or the interpreter would try once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

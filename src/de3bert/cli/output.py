@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["Voice", "grid", "json_text"]
+from de3bert.printable import UNSAFE, printable
+
+__all__ = ["Voice", "grid", "json_text", "show_error"]
 
 WIDE = 160
 
@@ -32,10 +35,10 @@ class Voice:
 
     def note(self, text: str) -> None:
         if not self.quiet:
-            self.err.print(text, style="dim", markup=False)
+            self.err.print(printable(text), style="dim", markup=False)
 
     def warn(self, text: str) -> None:
-        self.err.print(f"warning: {text}", style="yellow", markup=False)
+        self.err.print(printable(f"warning: {text}"), style="yellow", markup=False)
 
     def progress(self, label: str) -> str | None:
         """The label of a progress bar, or None when there should be none."""
@@ -48,32 +51,44 @@ class Voice:
             return
         for item in shown:
             if isinstance(item, str):
-                self.out.print(item, markup=False, soft_wrap=True)
+                self.out.print(printable(item), markup=False, soft_wrap=True)
             else:
                 self.out.print(item)
 
 
 def json_text(document: Any, indent: int | None = None) -> str:
-    """JSON that every reader takes: what is not a number becomes null, dates become text."""
-    return json.dumps(
+    r"""JSON that every reader takes: what is not a number becomes null, dates become text.
+
+    Characters that could steer a terminal are escaped as JSON has it, so they can be read back.
+    """
+    text = json.dumps(
         _plain(document), indent=indent, ensure_ascii=False, allow_nan=False, default=str
     )
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def show_error(error: object) -> None:
+    """The last line of a verb that failed."""
+    print(printable(f"error: {error}"), file=sys.stderr)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:
     """A plain table; numbers to the right, text to the left."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    shown = None if title is None else escape(printable(title))
+    table = Table(title=shown, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for index, name in enumerate(columns):
         numeric = all(isinstance(row[index], int | float) for row in rows) and bool(rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(
+            escape(printable(name)), justify="right" if numeric else "left", overflow="fold"
+        )
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     return table
@@ -82,4 +97,5 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | Non
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 100 else f"{value:.0f}"
-    return "-" if value is None else str(value)
+    # Square brackets are markup to rich, and a class may be called "[red]".
+    return "-" if value is None else escape(printable(str(value)))

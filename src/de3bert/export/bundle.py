@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def export_model(
         if int8:
             for graph in manifest.graphs:
                 quantise_graph(folder / graph.file)
-            manifest = replace(manifest, precision=precision)
+            manifest = manifest.model_copy(update={"precision": precision})
             manifest.write(folder)
         if changed and table is not None:
             again = recalibrate(folder, model, table, progress)
@@ -86,7 +86,7 @@ def export_model(
             "agreement": agreement.to_json(),
             "recalibrated": again.to_json() if again else None,
         }
-        replace(manifest, made=made).write(folder)
+        manifest.model_copy(update={"made": made}).write(folder)
         write_card(folder, title=Path(out).name)
         size = sum(path.stat().st_size for path in folder.iterdir())
     return Exported(str(out), precision, layers, size, agreement, again)

@@ -70,7 +70,7 @@ class GraphWriter:
         if self.model.prototypes is not None and last != self.model.encoder.depth:
             distances = f"distances-{last:02d}.onnx"
             ir.save(self._distances(last), folder / distances)
-        return Graph(first, last, file, distances)
+        return Graph(first=first, last=last, file=file, distances=distances)
 
     def _segment(self, first: int, last: int) -> ir.Model:
         module = Segment(self.model, first, last)

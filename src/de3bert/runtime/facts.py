@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from de3bert.errors import De3Error
+from de3bert.limits import check_sizes
+from de3bert.printable import cut_list, printable
 
 __all__ = ["Facts"]
 
@@ -36,30 +39,92 @@ class Facts:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Facts:
-        """Reads a config as JSON has it; De3Error names what is missing."""
+        """Reads a config as JSON has it; De3Error names what is missing or makes no sense."""
+        check_sizes(config, "The model's config")
         try:
-            names = {int(key): str(name) for key, name in config["id2label"].items()}
-            backbone = config["backbone_config"]
-            layers = tuple(int(layer) for layer in config["exit_layers"])
-            return cls(
-                label_names=tuple(names[index] for index in range(len(names))),
-                exit_layers=layers,
-                max_length=int(config["max_length"]),
-                method=str(config["method"]),
-                method_options=dict(config.get("method_options") or {}),
-                pooling=str(config["pooling"]),
-                prototypes=str(config["prototypes"]),
-                prototype_means=str(config.get("prototype_means", "moving")),
-                metric=str(config.get("metric", "accuracy")),
-                operating_points=dict(config.get("operating_points") or {}),
-                default_point=config.get("default_point"),
-                family=str(backbone.get("model_type", "unknown")),
-                hidden_size=int(backbone.get("hidden_size") or backbone.get("dim") or 0),
-                base_depth=int(config.get("base_depth") or layers[-1]),
-                router=str(config.get("router") or "none"),
-                adapted_to=config.get("adapted_to"),
-                numbered_labels=bool(config.get("numbered_labels", False)),
-                text_pairs=config.get("text_pairs"),
+            facts = cls(
+                label_names=_label_names(config["id2label"]),
+                exit_layers=_exit_layers(config["exit_layers"]),
+                max_length=_whole(config, "max_length"),
+                method=_word(config, "method"),
+                method_options=_mapping(config, "method_options"),
+                pooling=_word(config, "pooling"),
+                prototypes=_word(config, "prototypes"),
+                prototype_means=_word(config, "prototype_means", "moving"),
+                metric=_word(config, "metric", "accuracy"),
+                operating_points=_mapping(config, "operating_points"),
+                default_point=_word(config, "default_point", "") or None,
+                family=_word(config["backbone_config"], "model_type", "unknown"),
+                hidden_size=_hidden_size(config["backbone_config"]),
+                base_depth=_whole(config, "base_depth", config["exit_layers"][-1]),
+                router=_word(config, "router", "none"),
+                adapted_to=_mapping(config, "adapted_to") or None,
+                numbered_labels=config.get("numbered_labels") is True,
+                text_pairs=_truth(config, "text_pairs"),
             )
+        except KeyError as error:
+            raise _damaged(f"{error} is missing") from error
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise De3Error(f"The model's config is damaged or incomplete: {error!r}.") from error
+            raise _damaged(str(error)) from error
+        return facts
+
+
+def _damaged(reason: str) -> De3Error:
+    return De3Error(f"The model's config is damaged or incomplete: {printable(reason)[:300]}.")
+
+
+def _label_names(given: Mapping[str, Any]) -> tuple[str, ...]:
+    names = {int(key): str(name) for key, name in given.items()}
+    if len(names) < 2 or sorted(names) != list(range(len(names))):
+        raise ValueError(
+            f"id2label names the classes {cut_list(sorted(names))}; they count from 0, without a "
+            "gap, and are at least two"
+        )
+    if len(set(names.values())) < len(names):
+        raise ValueError("id2label gives two classes one name")
+    return tuple(names[index] for index in range(len(names)))
+
+
+def _exit_layers(given: Any) -> tuple[int, ...]:
+    layers = tuple(given)
+    sound = bool(layers) and all(type(layer) is int for layer in layers)
+    if not sound or any(low >= high for low, high in pairwise((0, *layers))):
+        raise ValueError(f"exit_layers are whole numbers from 1 up, each above the one before, got "
+                         f"{cut_list(layers)}")  # fmt: skip
+    return layers
+
+
+def _whole(config: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    value = config[key] if default is None else config.get(key) or default
+    if type(value) is not int or value < 1:
+        raise ValueError(f"{key} is a whole number from 1 up, got {value!r:.60}")
+    return value
+
+
+def _word(config: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = config[key] if default is None else config.get(key)
+    value = default if value is None else value
+    if not isinstance(value, str):
+        raise TypeError(f"{key} is a word, got {value!r:.60}")
+    return value
+
+
+def _mapping(config: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = config.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{key} is an object, got {value!r:.60}")
+    return dict(value)
+
+
+def _truth(config: Mapping[str, Any], key: str) -> bool | None:
+    value = config.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{key} is true, false or null, got {value!r:.60}")
+    return value
+
+
+def _hidden_size(backbone: Mapping[str, Any]) -> int:
+    for key in ("hidden_size", "dim", "d_model"):
+        if key in backbone:
+            return _whole(backbone, key)
+    return 0

@@ -1,25 +1,58 @@
-"""The manifest of a bundle: what is in it, which graph does what, and a hash of every file."""
+"""The manifest of a bundle: what is in it, which graph does what, and a hash of every file.
+
+A bundle is a closed folder. Whoever made it may be a stranger: nothing outside the folder is read
+because the manifest or a graph names it, and nothing inside that the manifest does not know.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import asdict, dataclass, field, replace
+import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.files import write_json
+from de3bert.exits import token_layers
+from de3bert.files import read_json, write_json
+from de3bert.limits import check_limit
+from de3bert.printable import printable
+from de3bert.runtime.external_data import external_files
 
 __all__ = ["MANIFEST", "Graph", "Manifest", "is_bundle", "sign"]
 
 MANIFEST = "manifest.json"
 SCHEMA = "de3bert-bundle/1"
 EXPORT_AGAIN = "Export it again with: de3 export MODEL --out {folder}"
+ALWAYS = ("config.json", "tokenizer.json")  # what every bundle reads besides its graphs
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 
-@dataclass(frozen=True)
-class Graph:
+def _plain(name: str) -> str:
+    if not PLAIN.fullmatch(name):
+        raise ValueError(f"{name!r:.80} is not the plain name of a file in the bundle")
+    return name
+
+
+FileName = Annotated[StrictStr, AfterValidator(_plain)]
+InputName = Annotated[StrictStr, Field(pattern="^(input_ids|attention_mask|token_type_ids)$")]
+Axis = Annotated[StrictStr, Field(pattern="^(rows|tokens)$")]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Graph(Part):
     """One stretch of layers with the exit behind it.
 
     Attributes:
@@ -28,14 +61,20 @@ class Graph:
         distances: the graph from its pooled vector to prototype distances, if it has prototypes.
     """
 
-    first: int
-    last: int
-    file: str
-    distances: str | None = None
+    first: StrictInt = Field(ge=1)
+    last: StrictInt = Field(ge=1)
+    file: FileName
+    distances: FileName | None = None
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Known(Part):
+    """What a file was when the bundle was written."""
+
+    bytes: StrictInt = Field(ge=0)
+    sha256: StrictStr = Field(pattern="^[0-9a-f]{64}$")
+
+
+class Manifest(Part):
     """What a bundle is.
 
     Attributes:
@@ -50,67 +89,96 @@ class Manifest:
         files: name -> bytes and sha256 of every other file.
     """
 
-    precision: str
-    graphs: tuple[Graph, ...]
-    inputs: tuple[str, ...]
-    context: dict[str, list[str | int]]
-    padding: dict[str, int]
-    prototypes_unset: tuple[str, ...]
+    precision: Literal["fp32", "int8"]
+    graphs: tuple[Graph, ...] = Field(min_length=1)
+    inputs: tuple[InputName, ...] = Field(min_length=1)
+    context: dict[StrictStr, list[Axis | StrictInt]]
+    padding: dict[StrictStr, StrictInt]
+    prototypes_unset: tuple[StrictStr, ...]
     source: dict[str, Any]
     made: dict[str, Any]
-    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: dict[FileName, Known] = Field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
         """Reads a manifest and checks every file it names against its size and hash."""
         path = folder / MANIFEST
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            schema = document.pop("schema")
-        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise De3Error(f"{path} is damaged: {error}. {_again(folder)}") from error
+        _check_inside(folder, MANIFEST)
+        document = read_json(path, _again(folder))
+        if "schema" not in document:
+            raise De3Error(f"{path} is damaged: it has no schema. {_again(folder)}")
+        schema = document.pop("schema")
         if schema != SCHEMA:
+            shown = printable(str(schema))[:80]
             raise UsageError(
-                f'{folder} is a bundle of the kind "{schema}"; this version of de3bert reads '
+                f'{folder} is a bundle of the kind "{shown}"; this version of de3bert reads '
                 f'"{SCHEMA}". {_again(folder)}'
             )
         try:
-            graphs = tuple(Graph(**graph) for graph in document.pop("graphs"))
-            inputs, unset = (tuple(document.pop(key)) for key in ("inputs", "prototypes_unset"))
-            manifest = cls(graphs=graphs, inputs=inputs, prototypes_unset=unset, **document)
-            manifest.check(folder)
-        except (TypeError, KeyError, AttributeError) as error:
-            raise De3Error(f"{path} is damaged: {error}. {_again(folder)}") from error
+            manifest = cls.model_validate(document)
+        except (ValidationError, RecursionError) as error:
+            raise De3Error(f"{path} is damaged: {_first(error)}. {_again(folder)}") from error
+        manifest.check(folder)
         return manifest
 
     def check(self, folder: Path) -> None:
-        """De3Error for a file that is missing, cut short or altered."""
+        """De3Error for a file that is missing, cut short, altered, elsewhere or not known."""
+        self._check_graphs(folder)
         for name, known in self.files.items():
             path = folder / name
             if not path.is_file():
                 raise De3Error(f"The bundle {folder} is incomplete: {name} is missing. "
                                f"{_again(folder)}")  # fmt: skip
+            _check_inside(folder, name)
             size = path.stat().st_size
-            if size != known["bytes"]:
+            if size != known.bytes:
                 raise De3Error(
                     f"The bundle {folder} is damaged: {name} has {size} bytes, it was written with "
-                    f"{known['bytes']}. {_again(folder)}"
+                    f"{known.bytes}. {_again(folder)}"
                 )
-            if sha256(path) != known["sha256"]:
+            if sha256(path) != known.sha256:
                 raise De3Error(
                     f"The bundle {folder} was altered: {name} is not the file it was exported "
                     f"with. {_again(folder)}"
                 )
+        for graph in self.graphs:
+            for name in filter(None, (graph.file, graph.distances)):
+                self._check_known(folder, external_files(folder / name), f"the graph {name}")
+        check_limit("tokenizer", self.files["tokenizer.json"].bytes, str(folder / "tokenizer.json"))
+
+    def _check_graphs(self, folder: Path) -> None:
+        """One graph behind the other, from the first layer on, each of a known file."""
+        check_limit("layers", self.graphs[-1].last, str(folder / MANIFEST))
+        before = 0
+        for graph in self.graphs:
+            if graph.first != before + 1 or graph.last < graph.first:
+                raise De3Error(
+                    f"{folder / MANIFEST} is damaged: its graphs are not one behind the other "
+                    f"(layers {graph.first} to {graph.last} after layer {before}). {_again(folder)}"
+                )
+            before = graph.last
+        used = {name for graph in self.graphs for name in (graph.file, graph.distances) if name}
+        if (folder / token_layers.FILE).exists():
+            used.add(token_layers.FILE)
+        self._check_known(folder, {*ALWAYS, *used}, "the bundle")
+
+    def _check_known(self, folder: Path, names: set[str], user: str) -> None:
+        unknown = sorted(name for name in names if name not in self.files)
+        if unknown:
+            raise De3Error(
+                f"The bundle {folder} is not closed: {user} uses {printable(unknown[0])!r:.80}, "
+                f"which its manifest does not list. {_again(folder)}"
+            )
 
     def write(self, folder: Path) -> None:
         """Writes the manifest with the hashes of all files that are in the folder now."""
         files = {
-            path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)}
+            path.name: Known(bytes=path.stat().st_size, sha256=sha256(path))
             for path in sorted(folder.iterdir())
-            if path.is_file() and path.name not in (MANIFEST, *UNSIGNED)
+            if path.is_file() and PLAIN.fullmatch(path.name) and path.name not in UNSIGNED
         }
-        document = {"schema": SCHEMA, **asdict(replace(self, files=files))}
-        write_json(folder / MANIFEST, document)
+        document = self.model_copy(update={"files": files}).model_dump(mode="json")
+        write_json(folder / MANIFEST, {"schema": SCHEMA, **document})
 
     @property
     def weights_sha256(self) -> str:
@@ -118,12 +186,12 @@ class Manifest:
         graphs = [name for name in self.files if name.endswith(".onnx")]
         digest = hashlib.sha256()
         for name in sorted(graphs):
-            digest.update(self.files[name]["sha256"].encode())
+            digest.update(self.files[name].sha256.encode())
         return digest.hexdigest()
 
 
 # Written later and by others: what this machine was measured to need, and the card.
-UNSIGNED = ("profile.json", "README.md")
+UNSIGNED = (MANIFEST, "profile.json", "README.md")
 
 
 def is_bundle(folder: str | Path) -> bool:
@@ -132,15 +200,31 @@ def is_bundle(folder: str | Path) -> bool:
 
 def sign(folder: Path, name: str) -> None:
     """Takes the present content of one file into the manifest, after it was rightly changed."""
-    document = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    document = read_json(folder / MANIFEST, _again(folder))
     path = folder / name
     document["files"][name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
     write_json(folder / MANIFEST, document)
 
 
+def _check_inside(folder: Path, name: str) -> None:
+    if not (folder / name).resolve().is_relative_to(folder.resolve()):
+        raise De3Error(
+            f"The bundle {folder} is not closed: {name} is a link to a place outside of it. "
+            f"Copy the bundle with its files. {_again(folder)}"
+        )
+
+
 def sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _first(error: Exception) -> str:
+    """The first thing that is wrong with a document, and where it is."""
+    if not isinstance(error, ValidationError):
+        return "it is nested too deep"
+    found = error.errors()[0]
+    return printable(f"{'.'.join(map(str, found['loc']))[:80]}: {found['msg']}")[:200]
 
 
 def _again(folder: Path) -> str:

@@ -51,9 +51,16 @@ class Stretch:
         self.session = open_session(folder / graph.file, sleeping)
         self.inputs = [given.name for given in self.session.get_inputs()]
         self.outputs = [given.name for given in self.session.get_outputs()]
+        self.classes = self._classes()
         self.distances = None
         if graph.distances is not None:
             self.distances = open_session(folder / graph.distances, sleeping)
+
+    def _classes(self) -> int | None:
+        """The classes of its logits; None where the graph leaves their number open."""
+        shapes = {given.name: given.shape for given in self.session.get_outputs()}
+        shape = shapes.get("logits") or []
+        return shape[-1] if shape and isinstance(shape[-1], int) else None
 
     def run(self, feeds: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         try:
@@ -82,15 +89,55 @@ class OnnxBackend:
         self.encoder = BundleEncoder.read(
             folder / "tokenizer.json", facts.max_length, manifest.inputs, manifest.padding
         )
+        self._check_parts()
         sleeping = None if spin else threads
         self.stretches = {g.last: Stretch(folder, g, sleeping) for g in manifest.graphs}
+        self._check_stretches()
         hidden: list[str | int] = ["rows", "tokens", facts.hidden_size]
         self.axes = {**manifest.context, HIDDEN: hidden}
+
+    def _check_parts(self) -> None:
+        """Config and manifest must be of one model."""
+        if self.facts.exit_layers != self.exit_layers:
+            raise self._damaged(
+                f"its graphs end at layers {list(self.exit_layers)}, its config has exits at "
+                f"{list(self.facts.exit_layers)}"
+            )
+        without = [graph.last for graph in self.manifest.graphs[:-1] if graph.distances is None]
+        if self.has_prototypes and without:
+            raise self._damaged(f"the exit at layer {without[0]} has no graph of distances")
+
+    def _check_stretches(self) -> None:
+        """Graphs must read what the ones before them give, and answer for every class."""
+        reads = set(self.manifest.inputs)
+        for layer, stretch in self.stretches.items():
+            strange = sorted(set(stretch.inputs) - reads)
+            if strange:
+                raise self._damaged(f"{stretch.name} reads {strange[0]!r:.60}, which nobody gives")
+            final = layer == self.exit_layers[-1]
+            needed = {"logits"} if final else {"logits", NEXT}
+            needed |= {"certainty"} if self.has_router and not final else set()
+            absent = sorted(needed - set(stretch.outputs))
+            if absent:
+                raise self._damaged(f"{stretch.name} does not give {absent[0]!r}")
+            classes = stretch.classes
+            if classes is not None and classes != self.classes:
+                raise self._damaged(
+                    f"{stretch.name} tells {classes} classes apart, its config names {self.classes}"
+                )
+            reads = {HIDDEN, *self.manifest.context}
+            reads |= {MEMORY} if NEXT_MEMORY in stretch.outputs else set()
+
+    def _damaged(self, reason: str) -> De3Error:
+        return De3Error(
+            f"The bundle {self.folder} is damaged: {reason}. Its parts are of different models; "
+            "export it again."
+        )
 
     def size(self) -> dict[str, Any]:
         return {
             "bundle": self.manifest.precision,
-            "bytes": sum(int(known["bytes"]) for known in self.manifest.files.values()),
+            "bytes": sum(known.bytes for known in self.manifest.files.values()),
             "graphs": [f"{graph.first}-{graph.last}" for graph in self.manifest.graphs],
             "threads": self.threads,
             "made": self.manifest.made,
@@ -105,6 +152,8 @@ class OnnxBackend:
     ) -> tuple[State, NDArray[np.float32] | None]:
         results = self.stretches[layer].run(state.feeds)
         logits = results.pop("logits")
+        if logits.shape != (len(state.lengths), self.classes):
+            raise self._damaged(f"{self.stretches[layer].name} gives logits of {logits.shape}")
         pooled, certainty = results.pop("pooled", None), results.pop("certainty", None)
         if layer == self.exit_layers[-1]:
             return state, logits
