@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import ExitView, Policy, Signal, one_row
 from de3bert.exits.replay import exit_indices
-from de3bert.exits.rules import COMPARE
+from de3bert.exits.rules import COMPARE, Threshold
 from de3bert.exits.signal import SIGNALS, SignalKind
 
 from . import slow
@@ -95,7 +95,7 @@ def test_a_row_alone_leaves_exactly_when_the_array_function_says_so(view, name, 
     beside = [value, math.nextafter(value, math.inf), math.nextafter(value, -math.inf)]
     threshold = data.draw(st.sampled_from(beside) | st.floats(-2, 2))
     comparison = (">" if signal.rising else "<") + more
-    leave, state = step(Policy.parse(f"{signal} {comparison} {threshold!r}"), view)
+    leave, state = step(Policy(Threshold(signal, comparison, threshold)), view)
     expected = bool(COMPARE[comparison](value, threshold))
     assert (leave.tolist(), leave.dtype) == ([expected], np.bool_)
     assert (state.run.tolist(), state.run.dtype) == ([int(expected)], np.int64)

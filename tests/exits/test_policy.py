@@ -36,7 +36,7 @@ def test_round_trip(line):
     assert Policy.from_json(policy.to_json()) == policy
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0, 1e6), st.integers(1, 20))
+@given(st.floats(0, 1), st.floats(0, 1e6), st.integers(1, 20))
 def test_round_trip_of_any_number_is_exact(threshold, weight, count):
     line = f"edr(lambda={weight!r}) < {threshold!r} x {count}"
     policy = Policy.parse(line)
@@ -44,6 +44,13 @@ def test_round_trip_of_any_number_is_exact(threshold, weight, count):
     assert dict(policy.signal.params) == {"lambda": weight}
     assert Policy.parse(str(policy)) == policy
     assert policy.rule.count == count
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_signal_without_ends_takes_any_threshold(threshold):
+    policy = Policy.parse(f"raw_energy < {threshold!r}")
+    assert policy.rule.threshold == threshold
+    assert Policy.parse(str(policy)) == policy
 
 
 def test_short_forms_are_completed():
@@ -76,6 +83,25 @@ def test_short_forms_are_completed():
         ("0.2 < entropy < 0.4", "Cannot read the policy"),
         ("entropy =< 0.2", "Cannot read"),
         ("edr(lambda=1) < ", "Cannot read"),
+        ("entropy < -5", "lies between 0 and 1.*threshold of -5"),
+        ("entropy < 2", "lies between 0 and 1"),
+        ("max_probability > 1.5", "lies between 0 and 1"),
+        ("edr(lambda=2) < 1e300", "lies between 0 and 1"),
+        ("edr(lambda=1e999) < 0.2", "lambda of edr must be finite"),
+        ("entropy < \u0660.\u0665", "finite number"),
+        ("entropy < 1_0e-3", "finite number"),
+        ("entropy < 1e999", "finite number"),
+        (f"entropy < 0.{'1' * 500}", "at most 400 characters"),
+        ("patience(\u0663)", "whole number from 1"),
+        (f"patience({10**30})", "at most 999999"),
+        (f"patience({'9' * 5000})", "at most 400 characters"),
+        ("layer(99999999999)", "at most 999999"),
+        (f"entropy < 0.2 x {'9' * 300}", "at most 999999"),
+        ("entropy\0 < 0.2", r"control characters, got .entropy\\x00 < 0.2"),
+        ("entropy < 0.2\nfull", "control characters"),
+        ("\x1b[31mfull", "control characters"),
+        (None, "one line of text, got None"),
+        (b"full", "one line of text"),
     ],
 )
 def test_what_cannot_be_read(text, message):

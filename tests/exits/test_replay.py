@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Signal, replay
 from de3bert.exits.cost import exit_histogram
+from de3bert.exits.family import Family
 from de3bert.exits.replay import margin
 
 from . import slow
@@ -121,7 +122,7 @@ def test_the_oracle_needs_labels():
 @settings(max_examples=60, deadline=None)
 @given(small_traces(), st.sampled_from(FALLING), st.floats(-3, 1.1), st.integers(1, 3))
 def test_thresholds_match_plain_python(trace, signal, threshold, count):
-    answer = replay(trace, Policy.parse(f"{signal} < {threshold!r} x {count}"))
+    answer = replay(trace, Family.of(signal, count).policy(threshold))
     table = slow.signal_rows(trace, Signal.parse(signal))
     expected = [slow.threshold_exit(row, False, threshold, count) for row in table]
     assert answer.exit_index.tolist() == expected
@@ -154,9 +155,9 @@ def test_full_and_fixed_layers():
 @settings(max_examples=60, deadline=None)
 @given(small_traces(), st.sampled_from(FALLING), st.floats(-3, 1.1), st.floats(0, 1))
 def test_a_higher_threshold_never_leaves_later(trace, signal, threshold, more):
-    low = leaves_at(trace, f"{signal} < {threshold!r}")
-    high = leaves_at(trace, f"{signal} < {threshold + more!r}")
-    assert all(early <= late for early, late in zip(high, low, strict=True))
+    low = replay(trace, Family.of(signal).policy(threshold)).exit_layers
+    high = replay(trace, Family.of(signal).policy(threshold + more)).exit_layers
+    assert (high <= low).all()
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from de3bert.errors import UsageError
 from de3bert.exits.bandit import Bandit
+from de3bert.exits.line import parse_number, shown
 from de3bert.exits.rules import Leave, Rule, RuleState
 from de3bert.exits.view import ExitView
 
@@ -86,7 +87,7 @@ def read_settings(inside: str | None) -> dict[str, Any]:
     for part in filter(None, (piece.strip() for piece in (inside or "").split(","))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if key not in NAMES or not equals or key in settings:
-            raise UsageError(f'Cannot read "{part}" in `bandit({inside})`. {FORM}')
+            raise UsageError(f'Cannot read "{shown(part)}" in `bandit(...)`. {FORM}')
         settings[key] = _arms(value) if key == "arms" else _number(value)
     return settings
 
@@ -96,13 +97,13 @@ def _arms(text: str) -> tuple[float, ...]:
         return tuple(_number(piece) for piece in text.split("/"))
     ends = [_number(piece) for piece in text.split(":")]
     if len(ends) != 3 or not (ends[2] > 0 and ends[0] < ends[1]):
-        raise UsageError(f'Cannot read the arms "{text}" of `bandit`. {FORM}')
+        raise UsageError(f'Cannot read the arms "{shown(text)}" of `bandit`. {FORM}')
     low, high, step = ends
     steps = (high - low) / step
     if steps >= MOST_ARMS or not math.isclose(steps, round(steps), abs_tol=1e-6):
         raise UsageError(
-            f'The arms "{text}" of `bandit` must lead from {low:g} to {high:g} in whole steps, '
-            f"and have at most {MOST_ARMS}. {FORM}"
+            f'The arms "{shown(text)}" of `bandit` must lead from {low:g} to {high:g} in whole '
+            f"steps, and have at most {MOST_ARMS}. {FORM}"
         )
     return _range(low, step, round(steps) + 1)
 
@@ -121,7 +122,7 @@ def _written(arms: tuple[float, ...]) -> str:
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f'"{text}" in `bandit(...)` is not a number. {FORM}') from None
+    number = parse_number(text)
+    if math.isnan(number) and text != "nan":
+        raise UsageError(f'"{shown(text)}" in `bandit(...)` is not a number. {FORM}')
+    return number

@@ -8,7 +8,8 @@ from typing import Literal
 
 from de3bert.errors import UsageError
 from de3bert.exits.bandit_rule import BanditRule, read_settings
-from de3bert.exits.policy import Policy, parse_count
+from de3bert.exits.line import BRIEF, one_line, parse_count, shown
+from de3bert.exits.policy import BANDIT_LINE, Policy
 from de3bert.exits.rules import FixedLayer, Oracle, Patience, Threshold
 from de3bert.exits.signal import SIGNALS, Signal
 from de3bert.registry import unknown
@@ -18,6 +19,7 @@ __all__ = ["Family"]
 Kind = Literal["threshold", "patience", "layers", "oracle", "bandit"]
 WORDS: dict[str, Kind] = {"patience": "patience", "layers": "layers", "oracle": "oracle"}
 BANDIT = re.compile(r"bandit\s*(?:\((?P<settings>[^()]*)\))?")
+EXAMPLES = "Examples: `entropy`, `edr(lambda=1.0)`, `entropy x 2`, `patience`."
 MUS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of the bandits that make a family
 TEXT = re.compile(r"(?P<signal>.*?\S)(?:\s+x\s*(?P<count>\S+))?")
 
@@ -62,7 +64,8 @@ class Family:
 
     @classmethod
     def parse(cls, text: str) -> Family:
-        line = text.strip()
+        longest = BANDIT_LINE if str(text).lstrip().startswith("bandit") else BRIEF
+        line = one_line(text, "A policy family", EXAMPLES, longest)
         if line in WORDS:
             return cls(WORDS[line])
         if found := BANDIT.fullmatch(line):
@@ -73,8 +76,8 @@ class Family:
         name = "" if match is None else re.split(r"[\s(]", match["signal"])[0]
         if match is None or name not in SIGNALS:
             raise UsageError(
-                f"{unknown('policy family', name or line, [*WORDS, 'bandit', *SIGNALS])}\n"
-                "Examples: `entropy`, `edr(lambda=1.0)`, `entropy x 2`, `patience`."
+                f"{unknown('policy family', shown(name or line), [*WORDS, 'bandit', *SIGNALS])}\n"
+                f"{EXAMPLES}"
             )
         count = 1 if match["count"] is None else parse_count(match["count"], f"`{name} x N`")
         return cls("threshold", Signal.parse(match["signal"]), count)

@@ -34,6 +34,8 @@ class SignalKind:
         needs_certainty: reads `view.certainty`, what a router says.
         rising: higher is safer, as for a probability; otherwise lower is safer.
         safest: the value that no row can pass on the safe side, if there is one.
+        range: the lowest and the highest value it can take; None when there are none. A threshold
+            further out says nothing, and is taken as a mistake.
         one_row: the same value for a single row in plain floats: (logits, distances or None,
             params), lists of K numbers; with `needs_certainty` the row's certainty is among the
             params. Optional; makes a step of one row many times as fast.
@@ -49,8 +51,10 @@ class SignalKind:
     one_row: Callable[[list[float], list[float] | None, Params], float] | None = None
     worst: Callable[[list[float], Params], float] | None = None
     needs_certainty: bool = False
+    range: tuple[float, float] | None = None
 
 
+UNIT = (0.0, 1.0)
 SIGNALS: Registry[SignalKind] = Registry("signal")
 
 
@@ -76,7 +80,8 @@ def _logits_only(function: Callable[..., Values], **options: bool) -> Callable[.
 
 
 SIGNALS.add(
-    "entropy", SignalKind(_logits_only(signals.entropy), safest=0.0, one_row=one_row.entropy)
+    "entropy",
+    SignalKind(_logits_only(signals.entropy), safest=0.0, one_row=one_row.entropy, range=UNIT),
 )
 SIGNALS.add(
     "max_probability",
@@ -85,9 +90,13 @@ SIGNALS.add(
         rising=True,
         safest=1.0,
         one_row=one_row.max_probability,
+        range=UNIT,
     ),
 )
-SIGNALS.add("energy", SignalKind(_logits_only(signals.energy), safest=0.0, one_row=one_row.energy))
+SIGNALS.add(
+    "energy",
+    SignalKind(_logits_only(signals.energy), safest=0.0, one_row=one_row.energy, range=UNIT),
+)
 SIGNALS.add(
     "raw_energy",
     SignalKind(_logits_only(signals.energy, normalised=False), one_row=one_row.raw_energy),
@@ -100,6 +109,7 @@ SIGNALS.add(
         safest=0.0,
         one_row=one_row.distance_ratio,
         worst=one_row.worst_distance_ratio,
+        range=UNIT,
     ),
 )
 SIGNALS.add(
@@ -111,11 +121,17 @@ SIGNALS.add(
         safest=0.0,
         one_row=one_row.edr,
         worst=one_row.worst_edr,
+        range=UNIT,
     ),
 )
 SIGNALS.add(
     "certainty",
     SignalKind(
-        _certainty, rising=True, safest=1.0, one_row=one_row.certainty, needs_certainty=True
+        _certainty,
+        rising=True,
+        safest=1.0,
+        one_row=one_row.certainty,
+        needs_certainty=True,
+        range=UNIT,
     ),
 )

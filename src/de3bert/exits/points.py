@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.exits.line import one_line, parse_number, shown
 from de3bert.exits.policy import Policy
 
 __all__ = ["OperatingPoint", "Target"]
@@ -30,6 +32,9 @@ RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
 UNITS = {"drop": ("%", 100.0), "accuracy": ("%", 100.0), "latency": ("ms", 1.0)}
 
 
+LARGEST = 10**15  # of anything that was measured
+
+
 @dataclass(frozen=True)
 class Target:
     """What an operating point must give.
@@ -49,16 +54,16 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        line = text.strip()
+        line = one_line(text, "A target", f"Accepted: {ACCEPTED}.")
         if line == "full":
             return cls("full")
         kind, equals, value = (part.strip() for part in line.partition("="))
         if kind not in RANGES or not equals:
-            raise UsageError(f'Cannot read the target "{text}". Accepted: {ACCEPTED}.')
+            raise UsageError(f'Cannot read the target "{shown(line)}". Accepted: {ACCEPTED}.')
         number = _number(value, *UNITS.get(kind, ("", 1.0)))
         words, fits = RANGES[kind]
         if not (math.isfinite(number) and fits(number)):
-            raise UsageError(f'{kind} must be {words}, got "{value}". Accepted: {ACCEPTED}.')
+            raise UsageError(f'{kind} must be {words}, got "{shown(value)}". Accepted: {ACCEPTED}.')
         return cls(kind, number)  # type: ignore[arg-type]  # RANGES has just the kinds
 
     @property
@@ -82,7 +87,8 @@ class OperatingPoint:
         target: what was asked for, as text.
         measured: rows, metric, score, score_interval, full_score, layers_mean, layer_speedup,
             exit_histogram (layer as text -> rows), data, date; with a cost model also
-            predicted_ms and predicted_time_speedup. Plain JSON values.
+            predicted_ms and predicted_time_speedup; `warnings` where there were some. Plain JSON
+            values.
     """
 
     name: str
@@ -102,24 +108,61 @@ class OperatingPoint:
     def from_json(cls, document: object) -> OperatingPoint:
         """Reads what `to_json` wrote; De3Error names the part that is missing or wrong."""
         if not isinstance(document, Mapping):
-            raise De3Error(f"An operating point is a JSON object, got {document!r}.")
+            raise De3Error(f"An operating point is a JSON object, got {reprlib.repr(document)}.")
         for key, kind in (("name", str), ("policy", str), ("target", str), ("measured", Mapping)):
             if not isinstance(document.get(key), kind):
                 raise De3Error(
-                    f'The operating point has no sound "{key}": got {document.get(key)!r}. '
-                    "Calibrate again to write a new one."
+                    f'The operating point has no sound "{key}": got '
+                    f"{reprlib.repr(document.get(key))}. Calibrate again to write a new one."
                 )
         try:
             policy = Policy.from_json(document["policy"])
         except UsageError as error:
-            raise De3Error(f"The operating point {document['name']!r}: {error}") from error
+            raise De3Error(f"The operating point {shown(document['name'])!r}: {error}") from error
+        _check_measured(shown(document["name"]), document["measured"])
         return cls(document["name"], policy, document["target"], dict(document["measured"]))
 
 
+def _is_number(value: object) -> bool:
+    if isinstance(value, int):  # of any size in JSON
+        return not isinstance(value, bool) and abs(value) <= LARGEST
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _is_interval(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+# What is shown of a point, and what each value must be where it is there.
+MEASURED: dict[str, Callable[[object], bool]] = {
+    "rows": lambda value: type(value) is int,
+    "metric": lambda value: isinstance(value, str),
+    "score": _is_number,
+    "score_interval": _is_interval,
+    "full_score": _is_number,
+    "layers_mean": _is_number,
+    "layer_speedup": _is_number,
+    "predicted_ms": _is_number,
+    "predicted_time_speedup": _is_number,
+    "data": lambda value: value is None or isinstance(value, str | Mapping),
+    "warnings": _is_texts,
+}
+
+
+def _check_measured(name: str, measured: Mapping[str, Any]) -> None:
+    for key, fits in MEASURED.items():
+        if key in measured and not fits(measured[key]):
+            raise De3Error(
+                f'The operating point "{name}" has no sound "{key}" among what was measured: got '
+                f"{reprlib.repr(measured[key])}. Calibrate again to write a new one."
+            )
+
+
 def _number(text: str, unit: str, divisor: float) -> float:
-    try:
-        if unit and text.endswith(unit):
-            return float(text.removesuffix(unit)) / divisor
-        return float(text)
-    except ValueError:
-        return math.nan
+    if unit and text.endswith(unit):
+        return parse_number(text.removesuffix(unit)) / divisor
+    return parse_number(text)

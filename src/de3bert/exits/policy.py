@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits.bandit_rule import BanditRule, read_settings
+from de3bert.exits.bandit_rule import MOST_ARMS, BanditRule, read_settings
+from de3bert.exits.line import BRIEF, one_line, parse_count, parse_number, shown
 from de3bert.exits.one_row import FEW_CLASSES
 from de3bert.exits.rules import (
     FixedLayer,
@@ -28,7 +30,7 @@ from de3bert.exits.signal import SIGNALS, Signal
 from de3bert.exits.view import ExitView
 from de3bert.registry import unknown
 
-__all__ = ["Policy", "parse_count"]
+__all__ = ["Policy"]
 
 EXAMPLES = (
     "`entropy < 0.2`, `edr(lambda=1.0) < 0.4`, `max_probability > 0.9`, `entropy < 0.2 x 2`, "
@@ -39,6 +41,9 @@ THRESHOLD = re.compile(
 )
 WORD = re.compile(r"(?P<name>[^\s()]+)\s*(?:\((?P<value>[^()]*)\))?")
 BARE = ("full", "oracle")
+BANDIT_LINE = BRIEF + 25 * MOST_ARMS  # characters of a line that lists every arm
+# Curves end a small step outside of a signal's values: there all rows leave, or none does.
+BEYOND = 0.1
 COUNTED = {"patience": "patience(6)", "layer": "layer(6)"}
 
 
@@ -64,14 +69,15 @@ class Policy:
     @classmethod
     def parse(cls, text: str) -> Policy:
         """Reads one line; UsageError says what is wrong with it and shows the right form."""
-        if not isinstance(text, str) or not text.strip():
+        longest = BANDIT_LINE if str(text).lstrip().startswith("bandit") else BRIEF
+        line = one_line(text, "A policy", f"Examples: {EXAMPLES}.", longest)
+        if not line:
             raise UsageError(f"A policy is one line of text, got {text!r}. Examples: {EXAMPLES}.")
-        line = text.strip()
         if match := THRESHOLD.fullmatch(line):
             return cls(_threshold(match["signal"], match["op"], match["value"], match["count"]))
         if match := WORD.fullmatch(line):
             return cls(_word(line, match["name"], match["value"]))
-        raise UsageError(f'Cannot read the policy "{line}". Examples: {EXAMPLES}.')
+        raise UsageError(f'Cannot read the policy "{shown(line)}". Examples: {EXAMPLES}.')
 
     def __str__(self) -> str:
         return str(self.rule)
@@ -82,7 +88,7 @@ class Policy:
     @classmethod
     def from_json(cls, document: object) -> Policy:
         if not isinstance(document, str):
-            raise De3Error(f"A stored policy is one line of text, got {document!r}.")
+            raise De3Error(f"A stored policy is one line of text, got {reprlib.repr(document)}.")
         return cls.parse(document)
 
     @property
@@ -151,13 +157,6 @@ def _has_nan(logits: NDArray[np.floating[Any]]) -> bool:
     return bool(np.isnan(logits).any())
 
 
-def parse_count(text: str, where: str) -> int:
-    """A whole number of at least 1, or a UsageError that names where it stood."""
-    if not re.fullmatch(r"\d+", text.strip(), re.ASCII) or int(text) < 1:
-        raise UsageError(f'{where} takes a whole number from 1 up, got "{text}".')
-    return int(text)
-
-
 def _threshold(name: str, op: str, value: str, count: str | None) -> Threshold:
     signal = Signal.parse(name)
     right = ">" if signal.rising else "<"
@@ -165,18 +164,21 @@ def _threshold(name: str, op: str, value: str, count: str | None) -> Threshold:
         safer = "higher" if signal.rising else "lower"
         raise UsageError(
             f"`{signal}` is safer when {safer}, so it leaves at `{right}`, not at `{op}`. "
-            f"Write `{signal} {right} {value}`."
+            f"Write `{signal} {right} {shown(value)}`."
         )
-    try:
-        threshold = float(value)
-    except ValueError:
-        threshold = math.nan
+    threshold = parse_number(value)
+    example = f"Write for example `{signal} {right} {0.9 if signal.rising else 0.2}`."
     if not math.isfinite(threshold):
         raise UsageError(
-            f'The threshold of `{signal}` must be a finite number, got "{value}". '
-            f"Write for example `{signal} {right} {0.9 if signal.rising else 0.2}`."
+            f'The threshold of `{signal}` must be a finite number, got "{shown(value)}". {example}'
         )
-    times = 1 if count is None else parse_count(count, f"`{signal} {op} {value} x N`")
+    low, high = signal.kind.range or (-math.inf, math.inf)
+    if not low - BEYOND <= threshold <= high + BEYOND:
+        raise UsageError(
+            f"`{signal}` lies between {low:g} and {high:g}, so that a threshold of {threshold:g} "
+            f"means nothing. {example}"
+        )
+    times = 1 if count is None else parse_count(count, f"`{signal} {op} {threshold!r} x N`")
     return Threshold(signal, op, threshold, times)  # type: ignore[arg-type]  # the pattern saw to it
 
 
@@ -184,7 +186,7 @@ def _word(line: str, name: str, value: str | None) -> Rule:
     if name in BARE and value is None:
         return Full() if name == "full" else Oracle()
     if name in BARE:
-        raise UsageError(f'`{name}` takes no number, got "{line}". Write `{name}`.')
+        raise UsageError(f'`{name}` takes no number, got "{shown(line)}". Write `{name}`.')
     if name in COUNTED:
         if value is None:
             raise UsageError(f"`{name}` needs a number. Write for example `{COUNTED[name]}`.")
@@ -197,4 +199,4 @@ def _word(line: str, name: str, value: str | None) -> Rule:
         form = "> 0.9" if signal.rising else "< 0.2"
         raise UsageError(f"`{signal}` needs a threshold. Write for example `{signal} {form}`.")
     known = [*BARE, *COUNTED, "bandit", *SIGNALS]
-    raise UsageError(f"{unknown('policy', name, known)}\nExamples: {EXAMPLES}.")
+    raise UsageError(f"{unknown('policy', shown(name), known)}\nExamples: {EXAMPLES}.")

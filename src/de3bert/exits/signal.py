@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import one_row
 from de3bert.exits.kinds import SIGNALS, Params, SignalKind, Values
+from de3bert.exits.line import one_line, parse_number, shown
 from de3bert.exits.view import ExitView
 from de3bert.registry import unknown
 
 __all__ = ["SIGNALS", "Signal", "SignalKind"]
 
 TEXT = re.compile(r"(?P<name>[^\s()]+)\s*(?:\((?P<params>[^()]*)\))?")
+FORM = "Write a name, with parameters where it has some: `entropy` or `edr(lambda=1.0)`."
 NO_DISTANCES = (
     'The signal "{name}" needs distances to class prototypes, but this model or trace has none. '
     "Use a policy on the logits alone, such as `entropy < 0.2`, or train with prototypes."
@@ -61,11 +63,11 @@ class Signal:
     @classmethod
     def parse(cls, text: str) -> Signal:
         """Reads `entropy` or `edr(lambda=1.0)`; parameters left out take their defaults."""
-        match = TEXT.fullmatch(text.strip())
+        line = one_line(text, "A signal", FORM)
+        match = TEXT.fullmatch(line)
         if match is None:
             raise UsageError(
-                f'Cannot read "{text}" as a signal. Write a name, with parameters where it has '
-                f"some: `entropy` or `edr(lambda=1.0)`. Available: {', '.join(SIGNALS)}."
+                f'Cannot read "{shown(line)}" as a signal. {FORM} Available: {", ".join(SIGNALS)}.'
             )
         name, inside = match["name"], match["params"] or ""
         SIGNALS[name]  # an unknown name is reported before its parameters
@@ -159,17 +161,14 @@ def _params(name: str, inside: str) -> list[tuple[str, float]]:
     pairs: list[tuple[str, float]] = []
     for part in filter(None, (piece.strip() for piece in inside.split(","))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
+        number = parse_number(value)
         if not equals or math.isnan(number):
             raise UsageError(
-                f'Cannot read "{part}" in `{name}({inside})`: write parameter=number, '
-                "as in `edr(lambda=1.0)`."
+                f'Cannot read "{shown(part)}" in `{name}({shown(inside)})`: write '
+                "parameter=number, as in `edr(lambda=1.0)`."
             )
         if key in dict(pairs):
-            raise UsageError(f'"{key}" is given twice in `{name}({inside})`.')
+            raise UsageError(f'"{key}" is given twice in `{name}({shown(inside)})`.')
         pairs.append((key, number))
     return pairs
 

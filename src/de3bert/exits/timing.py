@@ -12,6 +12,7 @@ nothing else; `info` says which those were.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.exits.line import COUNT, shown
 from de3bert.exits.trace import Trace
 
 __all__ = ["BatchCost", "CostModel", "TimeSample"]
@@ -29,6 +31,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = tuple[float, ...]
 
 FORMAT, VERSION = "de3bert-cost", 1
+LARGEST = 10**15  # milliseconds or tokens: whoever stores more has not measured it
 AGAIN = "Measure again with `de3 profile`."
 
 
@@ -166,8 +169,8 @@ class CostModel:
             raise De3Error(f"This is not a cost model. {AGAIN}")
         if document.get("version") != VERSION:
             raise De3Error(
-                f"This cost model has format {document.get('version')!r}; this version of de3bert "
-                f"reads {VERSION}. {AGAIN}"
+                f"This cost model has format {reprlib.repr(document.get('version'))}; this version "
+                f"of de3bert reads {VERSION}. {AGAIN}"
             )
         parts = _section(document, "batches")
         names = ("tokens", "fixed", "layer", "test")
@@ -224,7 +227,7 @@ def _check_table(tokens: Numbers, values: Numbers, name: str) -> None:
 def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     section = document.get(name)
     if not isinstance(section, Mapping):
-        raise _bad(f'"{name}" must be a JSON object, got {section!r}')
+        raise _bad(f'"{name}" must be a JSON object, got {reprlib.repr(section)}')
     return section
 
 
@@ -233,15 +236,21 @@ def _columns(section: Mapping[str, Any], names: Sequence[str]) -> dict[str, Numb
     columns = {}
     for name in names:
         values = section.get(name)
-        if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
-            raise _bad(f'"{name}" must be a list of numbers, got {values!r}')
+        if not isinstance(values, list) or not all(map(_is_number, values)):
+            raise _bad(f'"{name}" must be a list of numbers, got {reprlib.repr(values)}')
         columns[name] = tuple(values)
     return columns
 
 
+def _is_number(value: object) -> bool:
+    if isinstance(value, int):  # of any size in JSON, and numpy takes only some
+        return not isinstance(value, bool) and abs(value) <= LARGEST
+    return isinstance(value, float)
+
+
 def _size(text: str) -> int:
-    if not text.isdecimal():
-        raise _bad(f'a batch size must be a whole number, got "{text}"')
+    if not COUNT.fullmatch(text):
+        raise _bad(f'a batch size must be a whole number, got "{shown(text)}"')
     return int(text)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.exits.line import COUNT, one_line, shown
 from de3bert.exits.policy import Policy
 from de3bert.exits.rules import COMPARE, FixedLayer, Full, Leave, RuleState, Threshold
 from de3bert.exits.signal import Signal
@@ -105,14 +106,17 @@ class WordPolicy:
     @classmethod
     def parse(cls, text: str) -> WordPolicy:
         """Reads one line; UsageError says what is wrong with it and shows the right form."""
-        match = LINE.fullmatch(text) if isinstance(text, str) else None
+        line = one_line(text, "A policy", f"Examples: {EXAMPLES}.")
+        match = LINE.fullmatch(line)
         if match is None or not match["policy"].strip():
-            raise UsageError(f"A policy is one line of text, got {text!r}. Examples: {EXAMPLES}.")
+            raise UsageError(
+                f'A policy is one line of text, got "{shown(line)}". Examples: {EXAMPLES}.'
+            )
         policy = Policy.parse(match["policy"])
         if match["window"] is not None:
-            if not match["window"].isdecimal():
+            if not COUNT.fullmatch(match["window"]):
                 raise UsageError(
-                    f'A window is an odd number of words, got "{match["window"]}". '
+                    f'A window is an odd number of words, got "{shown(match["window"])}". '
                     f"Examples: {EXAMPLES}."
                 )
             return cls(policy, window=int(match["window"]))
