@@ -98,6 +98,15 @@ def test_what_is_refused(parts, words):
         split_rows(np.repeat([0, 1], [8, 2]), parts, seed=0)
 
 
+def test_classes_are_called_by_their_names_and_long_lists_are_cut():
+    labels = np.arange(40)
+    names = [f"kind {number}" for number in range(40)]
+    with pytest.raises(UsageError) as error:
+        split_rows(labels, {"train": 0.5, "calibration": 0.5}, seed=0, names=names)
+    assert 'Too few rows of "kind 0" (only 1), "kind 1" (only 1)' in str(error.value)
+    assert "and 30 more: each of the 2 parts (train, calibration) needs" in str(error.value)
+
+
 def test_repeats_are_dropped_whatever_their_case_spacing_or_label():
     table = Table(["A joy", "a  JOY ", "a bore", "a joy"], labels=[1, 1, 0, 0])
     kept, dropped = drop_repeats(table)

@@ -186,7 +186,7 @@ def test_a_phase_without_labels_is_not_scored(quick, teacher, tmp_path) -> None:
         (["method=pkd", "method_options.layers=5"], "take 1 to 4"),
         (["method=theseus", "method_options.rate=0"], "rate must be a number above 0"),
         (["method=theseus", "method_options.schedule=fast"], 'schedule "fast"'),
-        (["method=pd", "method_options.word_epochs=-1"], "words cannot take -1 epochs"),
+        (["method=pd", "method_options.word_epochs=-1"], "word_epochs must be a number at least 0"),
         (["method=pd", "data.unlabelled=nowhere.csv"], "There is no file"),
     ],
 )

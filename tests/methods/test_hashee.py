@@ -494,8 +494,8 @@ def test_pairs_of_texts_are_refused_before_anything_is_written(
         ({"buckets": 0.0}, r"buckets must be a whole number from 1 on, got 0"),
         ({"buckets": 2.5}, r"buckets must be a whole number from 1 on, got 2\.5"),
         ({"last": 4.0}, r"last=4, but the backbone has 3 layers; take 1 to 3, or 0 for all"),
-        ({"last": 1.5}, r"last=1\.5"),
-        ({"last": -1.0}, r"last=-1"),
+        ({"last": 1.5}, r"last must be a whole number from 0 on, got 1\.5"),
+        ({"last": -1.0}, r"last must be a whole number from 0 on, got -1"),
     ],
 )
 def test_wrong_options_are_refused_when_the_model_is_built(

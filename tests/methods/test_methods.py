@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from de3bert.errors import UsageError
 from de3bert.exits.family import Family
+from de3bert.exits.token_hash import HASHES
 from de3bert.methods import METHODS, Method, Phase, Term
+from de3bert.methods.options import OPTIONS, Choice, Range
 from de3bert.model.depth import DEPTHS
 from de3bert.model.groups import GROUPS
 from de3bert.model.heads import HEADS
@@ -83,6 +87,60 @@ def test_wrong_options_say_what_is_accepted() -> None:
         METHODS["full"].resolve({"alpha": 0.1})
     with pytest.raises(UsageError, match=r'method "joint_entropy"\. Did you mean "joint-entropy"'):
         METHODS["joint_entropy"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_option_says_what_it_may_be(name: str) -> None:
+    method = METHODS[name]
+    for option, default in method.options.items():
+        assert isinstance(OPTIONS[option], Choice if isinstance(default, str) else Range)
+    assert method.resolve(method.options) == dict(method.options)
+
+
+def test_the_words_of_options_are_those_of_the_parts() -> None:
+    assert set(OPTIONS["dar"].words) == set(DAR_FORMS)
+    assert set(OPTIONS["hash"].words) == set(HASHES)
+
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value", "words"),
+    [
+        ("de3", "gamma", 5.0, "gamma must be at most 1, got 5"),
+        ("de3", "gamma", -0.1, "gamma must be a number at least 0, got -0.1"),
+        ("de3", "lambda", -1.0, "lambda must be a number at least 0, got -1"),
+        ("de3", "alpha", NAN, "alpha must be a number at least 0, got nan"),
+        ("de3", "alpha", INFINITE, "alpha must be at most 1000, got inf"),
+        ("de3", "alpha", -INFINITE, "alpha must be a number at least 0, got -inf"),
+        ("de3", "dar", "centre", 'form of dar "centre". Did you mean "center"'),
+        ("fastbert", "direction", "both", 'direction "both"'),
+        ("fastbert", "head_size", 12.5, "head_size must be a whole number from 1 on, got 12.5"),
+        ("leebert", "from", "earlier", 'from "earlier"'),
+        ("leebert", "halves", "both", 'halves "both"'),
+        ("leebert", "unroll", 0.5, "unroll must be a whole number from 0 on, got 0.5"),
+        ("leebert", "weights_rate", 1e6, "weights_rate must be at most 1"),
+        ("distilbert", "soft_words", "some", 'soft_words "some"'),
+        ("distilbert", "word_epochs", NAN, "word_epochs must be a number at least 0, got nan"),
+        ("distilbert", "word_rate", 0.0, "word_rate must be a number above 0, got 0"),
+        ("cascadebert", "small", 1.5, "small must be a whole number from 1 on, got 1.5"),
+        ("consistentee", "rollouts", 1e9, "rollouts must be at most 10000"),
+        ("layers-k", "layers", INFINITE, "layers must be a whole number from 0 on, got inf"),
+        ("tokee", "full_share", 0.9, "full_share must be at most 0.8, got 0.9"),
+    ],
+)
+def test_values_out_of_range(method: str, option: str, value: float | str, words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)):
+        METHODS[method].resolve({option: value})
+
+
+def test_a_method_from_elsewhere_has_options_of_its_own() -> None:
+    phase = Phase((Term("cross_entropy"),))
+    method = Method("m", "s", "c", "baseline", (phase,), ("entropy",), options={"own": 1.0})
+    assert method.resolve({"own": 7.0}) == {"own": 7.0}
+    with pytest.raises(UsageError, match="is a number"):
+        method.resolve({"own": "seven"})
 
 
 def test_a_method_is_data() -> None:

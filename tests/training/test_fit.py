@@ -15,7 +15,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.evaluate import evaluate
 from de3bert.training.fit import fit, is_finished
 from de3bert.training.recipe import DataRecipe, recipe_from
-from de3bert.training.rows import read_splits
+from de3bert.training.splits import read_splits
 
 QUICK = ["train.epochs=1"]
 

@@ -77,6 +77,51 @@ def test_what_is_wrong_is_named(change, named):
 
 
 @pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("train.epochs=inf", "train.epochs: Input should be a finite number, got inf"),
+        ("train.epochs=nan", "train.epochs: Input should be a finite number, got nan"),
+        ("train.epochs=1e9", "train.epochs: Input should be less than or equal to 10000"),
+        ("train.seed=-1", "train.seed: Input should be greater than or equal to 0, got -1"),
+        ("train.seed=4294967296", "train.seed: Input should be less than or equal to 4294967295"),
+        ("train.learning_rate=1e6", "train.learning_rate: Input should be less than or equal to 1"),
+        ("train.learning_rate=inf", "train.learning_rate: Input should be a finite number"),
+        ("train.head_rate=1e6", "train: Value error, learning_rate times head_rate is 20"),
+        ("train.head_rate=nan", "train.head_rate: Input should be a finite number"),
+        ("train.warmup=nan", "train.warmup: Input should be a finite number"),
+        ("train.weight_decay=1e6", "train.weight_decay: Input should be less than or equal to 10"),
+        ("train.max_grad_norm=inf", "train.max_grad_norm: Input should be a finite number"),
+        ("train.gradient_accumulation=0", "train.gradient_accumulation: Input should be greater"),
+        ("train.gradient_accumulation=1000000", "train.gradient_accumulation: Input should be"),
+        ("train.batch_size=1000000000", "train.batch_size: Input should be less"),
+        ("train.early_stopping=-1", "train.early_stopping: Input should be greater"),
+        ("train.save_steps=0", "train.save_steps: Input should be greater"),
+        ("data.max_length=1000000000", "data.max_length: Input should be less"),
+        ("data.limit=1" + "0" * 30, "data.limit: Input should be less"),
+        ("data.calibration_share=nan", "data.calibration_share: Input should be a finite number"),
+    ],
+)
+def test_numbers_out_of_range(line, named):
+    with pytest.raises(UsageError) as error:
+        recipe_from(LEAST, [line])
+    assert named in str(error.value)
+
+
+def test_a_recipe_cannot_allow_foreign_code():
+    for line in ("trust_remote_code=true", "train.trust_remote_code=true",
+                 "data.trust_remote_code=true"):  # fmt: skip
+        with pytest.raises(UsageError, match="trust_remote_code: Extra inputs"):
+            recipe_from(LEAST, [line])
+
+
+def test_a_long_value_is_cut_and_printable():
+    with pytest.raises(UsageError) as error:
+        recipe_from({**LEAST, "train": {"epochs": "\x1b[2J" * 1000}})
+    assert len(str(error.value)) < 300
+    assert "\x1b" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     "line", ["train.epochs", "=3", "train.epochs.more=1", "backbone.name=x", "train.epochs=two"]
 )
 def test_overrides_that_cannot_be_meant(line):
@@ -93,7 +138,16 @@ def test_what_every_training_needs():
 
 
 @pytest.mark.parametrize(
-    "content", [b"backbone = ", b"[data\n", b"\xff\xfe\x00", b"a = 1\na = 2\n", b'{"json": 1}']
+    "content",
+    [
+        b"backbone = ",
+        b"[data\n",
+        b"\xff\xfe\x00",
+        b"a = 1\na = 2\n",
+        b'{"json": 1}',
+        b"a = " + b"[" * 20_000,
+        b"a = " + b"9" * 20_000,
+    ],
 )
 def test_a_file_that_is_not_toml(tmp_path, content):
     path = tmp_path / "bad.toml"
@@ -108,6 +162,16 @@ def test_sections_that_are_values(tmp_path, content):
     path.write_text(f'backbone = "b"\n{content}\n')
     with pytest.raises(UsageError, match=r"not valid|Nothing says|not a section"):
         resolve(path, {})
+
+
+def test_a_file_that_is_too_large_or_no_name(tmp_path, monkeypatch):
+    path = tmp_path / "large.toml"
+    path.write_text("# " + "x" * 5000)
+    monkeypatch.setenv("DE3_MAX_DOCUMENT", "4KB")
+    with pytest.raises(UsageError, match=r"large\.toml: 4\.9 KB is more than the limit"):
+        load_recipe(path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_recipe("x" * 5000)
 
 
 def test_an_unknown_recipe_suggests_the_nearest():

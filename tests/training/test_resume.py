@@ -197,14 +197,14 @@ def test_a_disk_that_is_full_when_the_model_is_saved(
         shutil.copytree(trained_model, out)
     before = {path.name: path.read_bytes() for path in out.iterdir()} if existing else None
     short = recipe_from(recipe.model_dump(), ["train.epochs=1"])
-    usual = fit_module._notes
+    usual = fit_module.notes_on
 
     def full_from_here(*args):
         small_disk(20_000)
         return usual(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fit_module, "_notes", full_from_here)
+        patch.setattr(fit_module, "notes_on", full_from_here)
         with pytest.raises(De3Error, match=r"the disk is full.*Nothing was changed"):
             fit(short, out, overwrite=True, progress=False)
     small_disk(-1)

@@ -9,7 +9,7 @@ from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
 
 import de3bert
 from de3bert.errors import UsageError
-from de3bert.training import search as search_module
+from de3bert.training import fit as fit_module
 from de3bert.training.recipe import recipe_from
 from de3bert.training.search import search
 
@@ -27,13 +27,13 @@ def settings(tiny_backbone, toy_data, tmp_path):
 def trainings(monkeypatch):
     """The learning rates that were really trained."""
     rates: list[float] = []
-    fit = search_module.fit
+    fit = fit_module.fit
 
     def counted(recipe, *args, **kwargs):
         rates.append(recipe.train.learning_rate)
         return fit(recipe, *args, **kwargs)
 
-    monkeypatch.setattr(search_module, "fit", counted)
+    monkeypatch.setattr(fit_module, "fit", counted)
     return rates
 
 

@@ -17,7 +17,8 @@ from de3bert.runtime.word_evaluate import evaluate_words
 from de3bert.training.fit import fit
 from de3bert.training.recipe import DataRecipe, recipe_from
 from de3bert.training.self_sampling import THRESHOLDS, WINDOWS, SelfSampling, halting_layers
-from de3bert.training.words import WordRows, read_word_splits, word_logits
+from de3bert.training.splits import read_word_splits
+from de3bert.training.words import WordRows, word_logits
 
 
 def record(folder):

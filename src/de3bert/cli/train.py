@@ -12,6 +12,8 @@ from de3bert.cli.options import Json, Label, Out, Quiet, Text, TextPair
 from de3bert.cli.output import Voice, grid
 
 if TYPE_CHECKING:
+    from de3bert.data.table import Table
+    from de3bert.data.words import WordTable
     from de3bert.training.recipe import DataRecipe
 
 EXAMPLE = "Example: de3 train --data reviews.csv --backbone distilbert-base-uncased --out runs/mine"
@@ -53,6 +55,13 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Discard an unfinished training there.")
     ] = False,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option(
+            "--trust-remote-code",
+            help="Run Python code that the backbone brings along: only if you trust its source.",
+        ),
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -69,21 +78,28 @@ def run(
         "data.label": label,
         "train.seed": seed,
     }
-    from de3bert.training.fit import fit
     from de3bert.training.recipe import resolve
+    from de3bert.training.request import check_request, read_rows
 
     settings = resolve(recipe, given, set_ or ())
+    check_request(settings, out, overwrite=overwrite, teacher=teacher)
+    splits, tests = read_rows(settings), _read_test(settings.data)
+    # Torch takes seconds to load: only now, when the request and the rows are known to be sound.
+    from de3bert.training.fit import fit
+
     trained = fit(
         settings,
         out,
         overwrite=overwrite,
         fresh=fresh,
         progress=not quiet,
+        splits=splits,
         teacher=teacher,
+        trust_remote_code=trust_remote_code,
     )
     for note in trained.notes:
         voice.warn(note)
-    tested = _score_test(settings.data, trained.folder)
+    tested = _score_test(voice, tests, trained.folder)
     rows = [[layer, value] for layer, value in trained.exit_accuracy.items()]
     voice.result(
         {**trained.to_json(), "test": tested},
@@ -94,18 +110,32 @@ def run(
     )
 
 
-def _score_test(data: DataRecipe, folder: Path) -> dict[str, Any] | None:
-    """Full-depth scores on the recipe's test rows, if it names any."""
+def _read_test(data: DataRecipe) -> Table | WordTable | None:
+    """The recipe's test rows, if it names any; before the training, lest it ends in an error."""
     if data.test is None:
         return None
-    if data.task == "words":
-        return words.score_test(data, folder)
     from de3bert.data.read import read_table
+    from de3bert.data.words import read_words
+
+    config = data.config if data.test_split else None
+    more: dict[str, Any] = {"split": data.test_split, "config": config}
+    more["label_names"] = data.numbered_names
+    if data.task == "words":
+        return read_words(data.test, words=data.text, tags=data.label, **more)
+    return read_table(data.test, text=data.text, text_pair=data.text_pair, label=data.label, **more)
+
+
+def _score_test(
+    voice: Voice, table: Table | WordTable | None, folder: Path
+) -> dict[str, Any] | None:
+    """Full-depth scores on the test rows, if there are any."""
+    if table is None:
+        return None
+    from de3bert.data.words import WordTable
     from de3bert.runtime.evaluate import evaluate
     from de3bert.runtime.load import load
 
-    table = read_table(
-        data.test, text=data.text, text_pair=data.text_pair, label=data.label,
-        split=data.test_split, config=data.config if data.test_split else None,
-    )  # fmt: skip
+    voice.note(f"scoring {len(table)} test rows at full depth")
+    if isinstance(table, WordTable):
+        return words.score_test(table, folder)
     return evaluate(load(folder), table, policy="full").to_json()

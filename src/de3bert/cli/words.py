@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from de3bert.cli.output import Voice, grid, json_text
+from de3bert.cli.answers import answer
+from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
 
 if TYPE_CHECKING:
     from de3bert.data.words import WordTable
     from de3bert.exits import OperatingPoint
-    from de3bert.training.recipe import DataRecipe
 
 __all__ = ["calibrate", "evaluate", "is_word_model", "predict", "reader", "refuse", "score_test"]
 
@@ -62,20 +62,25 @@ def predict(
     text: str | None,
     batch_size: int,
     threads: int | None,
+    strict: bool,
 ) -> None:
     """One JSON line per sentence."""
-    from de3bert.data.words import read_word_inputs
-    from de3bert.runtime.word_evaluate import load_words, predict_sentences
+    from de3bert.data.stream import stream_sentences
+    from de3bert.runtime.word_evaluate import load_words
+    from de3bert.runtime.words import TaggedSentence
 
-    table = read_word_inputs(source, sys.stdin.buffer, words=text)
-    tagger = load_words(model, threads)
-    answers = predict_sentences(tagger, table, point=point, policy=policy, batch_size=batch_size)
-    _warn_cut(voice, tagger.truncated, len(table), tagger.config.max_length)
-    if voice.as_json:
-        voice.result(answers)
-        return
-    for answer in answers:
-        print(json_text(answer))
+    answer(
+        voice,
+        stream_sentences(source, sys.stdin.buffer, words=text),
+        lambda: load_words(model, threads),
+        TaggedSentence,
+        point=point,
+        policy=policy,
+        batch_size=batch_size,
+        strict=strict,
+        waits=source == "-",
+        cut="{count} sentences were cut to {limit} tokens; the words behind have no tags",
+    )
 
 
 def evaluate(
@@ -121,16 +126,10 @@ def calibrate(
     return calibrate_word_model(model, target, name, table=table, **options)
 
 
-def score_test(data: DataRecipe, folder: Path) -> dict[str, Any]:
+def score_test(table: WordTable, folder: Path) -> dict[str, Any]:
     """Full-depth scores on a recipe's test sentences."""
-    from de3bert.data.words import read_words
     from de3bert.runtime.word_evaluate import evaluate_words, load_words
 
-    assert data.test is not None
-    config = data.config if data.test_split else None
-    table = read_words(
-        data.test, words=data.text, tags=data.label, split=data.test_split, config=config
-    )
     return evaluate_words(load_words(folder), table, policy="full").to_json()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
+from de3bert.printable import cut_list
 
 __all__ = ["drop_repeats", "split_rows"]
 
@@ -16,7 +17,10 @@ Indices = NDArray[np.int64]
 
 
 def split_rows(
-    labels: NDArray[np.integer], parts: Mapping[str, int | float], seed: int
+    labels: NDArray[np.integer],
+    parts: Mapping[str, int | float],
+    seed: int,
+    names: Sequence[str] | None = None,
 ) -> dict[str, Indices]:
     """Row indices per part: disjoint, of exact size, with every class in its share.
 
@@ -25,6 +29,7 @@ def split_rows(
         parts: Size of each part, as a count (int) or a share of all rows (float). Rows that no
             part asks for are left out; shares that sum to 1 use every row.
         seed: The same seed gives the same rows.
+        names: Of the classes, by number, for messages.
 
     Returns:
         Sorted indices per part, in the order of `parts`.
@@ -33,7 +38,8 @@ def split_rows(
     sizes = _sizes(parts, len(labels))
     classes, members = np.unique(labels, return_inverse=True)
     left = np.bincount(members, minlength=len(classes))
-    _check_room(sizes, dict(zip(classes.tolist(), left.tolist(), strict=True)))
+    shown = [f'"{names[k]}"' if names is not None else f"class {k}" for k in classes.tolist()]
+    _check_room(sizes, dict(zip(shown, left.tolist(), strict=True)))
     generator = np.random.default_rng(seed)
     shuffled = [generator.permutation(np.flatnonzero(members == k)) for k in range(len(classes))]
     chosen: dict[str, Indices] = {}
@@ -90,10 +96,10 @@ def _rounded_shares(shares: Mapping[str, float], rows: int) -> dict[str, int]:
     return dict(zip(shares, np.diff(ends, prepend=0).tolist(), strict=True))
 
 
-def _check_room(sizes: Mapping[str, int], counts: Mapping[int, int]) -> None:
-    rare = {label: count for label, count in counts.items() if count < len(sizes)}
+def _check_room(sizes: Mapping[str, int], counts: Mapping[str, int]) -> None:
+    rare = [f"{name} (only {count})" for name, count in counts.items() if count < len(sizes)]
     if rare:
-        listed = ", ".join(f"class {label} (only {count})" for label, count in rare.items())
+        listed = cut_list(rare)
         raise UsageError(
             f"Too few rows of {listed}: each of the {len(sizes)} parts "
             f"({', '.join(sizes)}) needs at least one row of every class."

@@ -25,7 +25,7 @@ from de3bert.runtime.load import load
 from de3bert.runtime.points import store_points
 from de3bert.training.fit import fit
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
-from de3bert.training.rows import Splits
+from de3bert.training.splits import Splits
 
 __all__ = ["Settings", "run_demo"]
 

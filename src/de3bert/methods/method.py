@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from de3bert.errors import UsageError
-from de3bert.registry import Registry, unknown
+from de3bert.methods.options import OptionValue, check_option
+from de3bert.registry import Registry
 
 __all__ = ["METHODS", "Group", "Method", "MethodRegistry", "OptionValue", "Phase", "Term"]
 
-OptionValue = float | str
 Group = Literal["reference", "ours", "baseline", "early exit", "distillation", "tokens"]
 Weighting = Literal["depth", "uniform", "last", "internal", "mean"]
 NUMBERED = re.compile(r"layers-(?P<layers>[1-9]\d*)")
@@ -117,13 +116,11 @@ class Method:
         return self.families[0]
 
     def resolve(self, given: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-        """The defaults with the given options in their place; an unknown option is an error."""
+        """The defaults with the given options in their place; unknown ones and values out of range
+        (`de3bert.methods.options`) are errors.
+        """
         for key, value in given.items():
-            if key not in self.options:
-                raise UsageError(unknown(f"option of method {self.name}", key, self.options))
-            if isinstance(self.options[key], str) != isinstance(value, str):
-                kind = "a word" if isinstance(self.options[key], str) else "a number"
-                raise UsageError(f"Option {key} of method {self.name} is {kind}, got {value!r}.")
+            check_option(self.name, key, value, self.options)
         return {**self.options, **given}
 
     def number(self, value: float | str, options: Mapping[str, OptionValue]) -> float:

@@ -20,7 +20,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.study.spec import TaskSpec, expand
 
 if TYPE_CHECKING:
-    from de3bert.training.rows import Splits
+    from de3bert.training.splits import Splits
 
 __all__ = ["Material", "backbone_sha256", "read_material"]
 
@@ -64,7 +64,7 @@ class Material:
         return split_rows(self.numbers, sizes, seed)
 
     def splits(self, seed: int) -> Splits:
-        from de3bert.training.rows import Splits
+        from de3bert.training.splits import Splits
 
         parts = self.cut(seed)
         train, held = parts["train"], parts["calibration"]

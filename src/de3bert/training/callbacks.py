@@ -10,36 +10,50 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from de3bert.progress import Ticker, on_terminal
+
 __all__ = ["LiveProgress", "SaveEvery", "SaveOnSignal"]
 
 
 class LiveProgress(TrainerCallback):
-    """A progress bar on stderr with the current loss and the last calibration score."""
+    """How far a phase is, on stderr, with the current loss and the last calibration score.
+
+    A bar where there is a terminal, else a line every so often.
+    """
 
     def __init__(self, label: str) -> None:
         self.label = label
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=Console(stderr=True),
-        )
         self.notes: dict[str, str] = {}
+        self.bar: Progress | None = None
+        if on_terminal():
+            self.bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
+                console=Console(stderr=True),
+            )
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        self.bar.start()
-        self.task = self.bar.add_task(
-            self.label, total=state.max_steps, completed=state.global_step, note=""
-        )
+        self.ticker = Ticker(self.label, state.max_steps, "steps")
+        if self.bar is not None:
+            self.bar.start()
+            self.task = self.bar.add_task(
+                self.label, total=state.max_steps, completed=state.global_step, note=""
+            )
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        self.bar.update(self.task, completed=state.global_step)
+        self._show(state.global_step)
+
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self._show(state.global_step, "scoring the calibration rows")
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -49,12 +63,28 @@ class LiveProgress(TrainerCallback):
             self.notes["loss"] = f"loss {float(logs['loss']):.3f}"
         if "eval_mean_exit_accuracy" in logs:
             self.notes["exits"] = f"exits {float(logs['eval_mean_exit_accuracy']):.3f}"
-        self.bar.update(self.task, note="  ".join(self.notes.values()))
+        self._show(state.global_step)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        self.bar.stop()
+        if self.bar is None:
+            self.ticker.finish(state.global_step, self._note())
+        self.stop()
+
+    def stop(self) -> None:
+        """Takes the bar off, also where the training has ended in an error."""
+        if self.bar is not None:
+            self.bar.stop()
+
+    def _show(self, step: int, doing: str = "") -> None:
+        if self.bar is not None:
+            self.bar.update(self.task, completed=step, note=self._note(doing))
+        else:
+            self.ticker.update(step, self._note(doing))
+
+    def _note(self, doing: str = "") -> str:
+        return "  ".join(filter(None, (*self.notes.values(), doing)))
 
 
 class SaveOnSignal(TrainerCallback):

@@ -20,6 +20,8 @@ class Difficulty(Hook):
 
     def before(self) -> None:
         context = self.context
-        said = exit_logits(context.model, context.rows, context.encoder)[:, 0].argmax(-1)
+        said = exit_logits(
+            context.model, context.rows, context.encoder, context.label("which rows are hard")
+        )[:, 0].argmax(-1)
         labels = torch.tensor([row["labels"] for row in context.rows.rows])
         context.rows.extras["difficult"] = said != labels

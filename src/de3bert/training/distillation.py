@@ -14,6 +14,8 @@ from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
 from de3bert.model.pretrained import from_pretrained
 from de3bert.model.tokens import TextEncoder
 from de3bert.objective.needs import word
+from de3bert.printable import cut_list
+from de3bert.progress import track
 from de3bert.training.hook import HOOKS, Hook, PhaseContext
 from de3bert.training.passes import BATCH, exit_logits
 from de3bert.training.rows import Rows, collate
@@ -35,8 +37,9 @@ class TeacherLogits(Hook):
         self.ask(teacher)
 
     def ask(self, teacher: EarlyExitForSequenceClassification) -> None:
-        rows = self.context.rows
-        rows.extras["teacher_logits"] = exit_logits(teacher, rows, self.context.encoder)[:, -1]
+        context, rows = self.context, self.context.rows
+        said = exit_logits(teacher, rows, context.encoder, context.label("asking the teacher"))
+        rows.extras["teacher_logits"] = said[:, -1]
 
 
 @HOOKS.register("teacher_states")
@@ -56,7 +59,9 @@ class TeacherStates(TeacherLogits):
         super().ask(teacher)
         context = self.context
         layers = matched_layers(context.model.config.depth, teacher.config.depth, context.options)
-        states = first_token_states(teacher, context.rows, context.encoder, layers)
+        states = first_token_states(
+            teacher, context.rows, context.encoder, layers, context.label("the teacher's states")
+        )
         context.rows.extras["teacher_states"] = states
 
 
@@ -86,8 +91,8 @@ def check_labels(context: PhaseContext) -> None:
     ours = context.model.config.label_names
     if theirs != ours:
         raise UsageError(
-            f"The teacher {context.teacher} was made for the labels {', '.join(theirs)}, but the "
-            f"training rows have {', '.join(ours)}. Take a teacher trained on the same labels."
+            f"The teacher {context.teacher} was made for the labels {cut_list(theirs)}, but the "
+            f"training rows have {cut_list(ours)}. Take a teacher trained on the same labels."
         )
 
 
@@ -97,11 +102,12 @@ def first_token_states(
     rows: Rows,
     encoder: TextEncoder,
     layers: Sequence[int],
+    progress: str | None = None,
 ) -> Tensor:
     """First-token states after some layers, each of length 1, (rows, layers, hidden) float16."""
     found = torch.empty(len(rows), len(layers), teacher.config.hidden_size, dtype=torch.float16)
     order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
-    for start in range(0, len(rows), BATCH):
+    for start in track(range(0, len(rows), BATCH), progress):
         chosen = order[start : start + BATCH]
         batch = collate(encoder, [rows[index] for index in chosen])
         given = {k: v.to(teacher.device) for k, v in batch.items() if k not in ("labels", "extras")}

@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from transformers import set_seed
 
 from de3bert.card import write_card
-from de3bert.errors import UsageError
-from de3bert.exits.metrics import METRICS
-from de3bert.exits.word_curve import WORD_METRICS
+from de3bert.errors import De3Error, UsageError
 from de3bert.files import replace_folder, write_json, write_text
-from de3bert.methods import METHODS, Method
+from de3bert.methods import METHODS
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder, load_tokenizer
 from de3bert.model.word_encoder import WordEncoder
+from de3bert.training.diverged import unsound
 from de3bert.training.finish import FINISHES
-from de3bert.training.passes import exit_logits
 from de3bert.training.place import (
     MARKER,
-    check_place,
     check_scratch,
+    clear,
     is_finished,
     scratch_folder,
+    taken,
 )
 from de3bert.training.recipe import Recipe, recipe_text
 from de3bert.training.refresh import refresh_prototypes
-from de3bert.training.rows import Rows, Splits, read_splits
-from de3bert.training.schedule import Schedule
-from de3bert.training.token_tables import check_single_texts
-from de3bert.training.words import (
-    WordRows,
-    WordSplits,
-    check_task,
-    read_word_splits,
-    word_logits,
-)
+from de3bert.training.request import check_request, check_single_texts, read_rows
+from de3bert.training.rows import Rows
+from de3bert.training.schedule import Done, Schedule
+from de3bert.training.seal import is_whole, seal
+from de3bert.training.splits import Splits, WordSplits
+from de3bert.training.verdict import exit_accuracy, notes_on, separation
+from de3bert.training.words import WordRows
 
 __all__ = ["Trained", "fit", "is_finished"]
 
-MERGED = 1e-6  # cosine distance; vectors share a large common part, so sound ones lie near too
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -82,102 +78,150 @@ def fit(
     progress: bool = True,
     splits: Splits | WordSplits | None = None,
     teacher: str | Path | None = None,
+    trust_remote_code: bool = False,
 ) -> Trained:
     """Trains by the recipe and writes a model folder; an interrupted training goes on where it was.
 
     Checkpoints live in `OUT.training` until the model folder is complete. `fresh` discards them.
+    One process at a time trains there.
 
     Args:
+        splits: the rows, where they have been read already.
         teacher: folder of a model to learn from, for methods that have a teacher; without it one
             is trained first.
+        trust_remote_code: runs Python code that the backbone's folder brings along.
+
+    Raises:
+        UsageError: something about the request is wrong.
+        De3Error: the training diverged, or could not be written; checkpoints are kept.
     """
     out = Path(out)
-    method = METHODS[recipe.method]
-    check_task(recipe, method)
-    words = recipe.data.task == "words"
-    # An unknown metric is refused before the work, not after.
-    (WORD_METRICS if words else METRICS)[recipe.data.metric]
-    _check_teacher(method, teacher)
-    check_place(out, overwrite)
+    check_request(recipe, out, overwrite=overwrite, teacher=teacher)
     scratch = scratch_folder(out)
-    if fresh:
+    with taken(scratch):
+        if fresh:
+            clear(scratch)
+        splits = splits or read_rows(recipe)
+        check_single_texts(METHODS[recipe.method], splits)
+        training = Training(recipe, splits, scratch, progress, trust_remote_code)
+        trained = training.run(out, None if teacher is None else Path(teacher))
         shutil.rmtree(scratch, ignore_errors=True)
-    set_seed(recipe.train.seed)
-    read = read_word_splits if words else read_splits
-    splits = splits or read(recipe.data, recipe.train.seed)
-    if isinstance(splits, Splits):
-        check_single_texts(method, splits.train)
-    fingerprint = f"{recipe.fingerprint()} {splits.fingerprint()}"
-    check_scratch(scratch, fingerprint)
-    model = EarlyExitForSequenceClassification.from_backbone(
-        recipe.backbone,
-        labels=splits.labels.names,
-        method=recipe.method,
-        pooling=recipe.pooling,
-        prototypes=recipe.prototypes,
-        exit_layers=recipe.exit_layers,
-        max_length=recipe.data.max_length,
-        **recipe.method_options,  # type: ignore[arg-type]  # their names are checked there
-    )
-    if recipe.train.refresh_prototypes and model.prototypes is None:
-        raise UsageError("refresh_prototypes is set, but this model has no prototypes to refresh.")
-    model.config.metric = recipe.data.metric
-    model.config.numbered_labels = splits.labels.positions
-    if isinstance(splits, Splits):
-        model.config.text_pairs = splits.train.pairs is not None
-    kind = WordEncoder if words else TextEncoder
-    encoder = kind(load_tokenizer(recipe.backbone), model.config.max_length)
-    rows, cut = _rows(encoder, splits.train, splits.train_labels)
-    held, _ = _rows(encoder, splits.calibration, splits.calibration_labels)
-    schedule = Schedule(method, recipe, model, encoder, rows, held, scratch)
-    # Only now, when nothing can be wrong with the request any more, is something written.
-    write_text(scratch / MARKER, fingerprint)
-    if method.teacher is not None and teacher is None:
-        teacher = _trained_teacher(recipe, method.teacher, scratch, splits, progress)
-    done = schedule.run(None if teacher is None else Path(teacher), progress)
-    if recipe.train.refresh_prototypes:
-        refresh_prototypes(model, rows, encoder)
-    if method.finish is not None:
-        FINISHES[method.finish](model, held, encoder)
-    accuracy = _exit_accuracy(model, held, encoder)
-    notes = _notes(model, accuracy, held, cut, len(rows))
-    record = {
-        "schema": 1,
-        "backbone": "/".join(Path(recipe.backbone).parts[-2:]),  # no path of this machine
-        "seconds": done.seconds,
-        "steps": done.steps,
-        "phases": done.phases,
-        "rows": {"train": len(rows), "calibration": len(held)},
-        "data": {"train": splits.train.sha256, "calibration": splits.calibration.sha256},
-        "exit_accuracy": accuracy,
-        "prototype_separation": _separation(model),
-        "notes": notes,
-        "log": done.log,
-    }
-    _save(out, model, encoder, recipe, record)
-    shutil.rmtree(scratch, ignore_errors=True)
-    return Trained(out, accuracy, done.seconds, done.steps, notes)
+    return trained
 
 
-def _check_teacher(method: Method, teacher: str | Path | None) -> None:
-    if teacher is None:
-        return
-    if method.teacher is None:
-        raise UsageError(f"Method {method.name} has no teacher, but one was given: {teacher}.")
-    if not is_finished(Path(teacher)):
-        raise UsageError(f"The teacher {teacher} is not a model folder of de3bert.")
+class Training:
+    """One training whose request is sound: what it is made of, then the run.
 
+    Args:
+        scratch: its own folder for checkpoints.
+    """
 
-def _trained_teacher(
-    recipe: Recipe, method: str, scratch: Path, splits: Splits | WordSplits, progress: bool
-) -> Path:
-    """The teacher, trained on the same rows by the same recipe."""
-    folder = scratch / "teacher"
-    if not is_finished(folder):
-        own: dict[str, Any] = {"method": method, "method_options": {}}
-        own |= {"prototypes": None, "exit_layers": None}
-        fit(recipe.model_copy(update=own), folder, progress=progress, splits=splits)
-    return folder
+    def __init__(
+        self,
+        recipe: Recipe,
+        splits: Splits | WordSplits,
+        scratch: Path,
+        progress: bool,
+        trust_remote_code: bool,
+    ) -> None:
+        self.recipe, self.splits, self.scratch = recipe, splits, scratch
+        self.progress, self.trust_remote_code = progress, trust_remote_code
+        self.method = METHODS[recipe.method]
+        set_seed(recipe.train.seed)
+        self.fingerprint = f"{recipe.fingerprint()} {splits.fingerprint()}"
+        check_scratch(scratch, self.fingerprint)
+        self.model = self._model()
+        kind = WordEncoder if isinstance(splits, WordSplits) else TextEncoder
+        tokenizer = load_tokenizer(recipe.backbone, trust_remote_code=trust_remote_code)
+        self.encoder = kind(tokenizer, self.model.config.max_length)
+        self.rows, self.cut = _rows(self.encoder, splits.train, splits.train_labels)
+        self.held, _ = _rows(self.encoder, splits.calibration, splits.calibration_labels)
+
+    def run(self, out: Path, teacher: Path | None) -> Trained:
+        """Trains what is left to train and writes the model folder."""
+        recipe, model = self.recipe, self.model
+        schedule = Schedule(
+            self.method, recipe, model, self.encoder, self.rows, self.held, self.scratch,
+            progress=self.progress, trust_remote_code=self.trust_remote_code,
+        )  # fmt: skip
+        # Only now, when nothing can be wrong with the request any more, is something written.
+        write_text(self.scratch / MARKER, self.fingerprint)
+        if self.method.teacher is not None and teacher is None:
+            teacher = self._trained_teacher(self.method.teacher)
+        done = schedule.run(teacher)
+        if recipe.train.refresh_prototypes:
+            label = self._label("prototypes of all rows")
+            refresh_prototypes(model, self.rows, self.encoder, progress=label)
+        if self.method.finish is not None:
+            FINISHES[self.method.finish](model, self.held, self.encoder)
+        label = self._label("scoring the calibration rows")
+        accuracy = exit_accuracy(model, self.held, self.encoder, label)
+        notes = notes_on(model, accuracy, self.held, self.cut, len(self.rows))
+        _save(out, model, self.encoder, recipe, self._record(done, accuracy, notes))
+        return Trained(out, accuracy, done.seconds, done.steps, notes)
+
+    def _label(self, text: str) -> str | None:
+        return text if self.progress else None
+
+    def _model(self) -> EarlyExitForSequenceClassification:
+        """Fresh exits on the backbone, for the classes of the rows."""
+        recipe, splits = self.recipe, self.splits
+        model = EarlyExitForSequenceClassification.from_backbone(
+            recipe.backbone,
+            labels=splits.labels.names,
+            method=recipe.method,
+            pooling=recipe.pooling,
+            prototypes=recipe.prototypes,
+            exit_layers=recipe.exit_layers,
+            max_length=recipe.data.max_length,
+            trust_remote_code=self.trust_remote_code,
+            **recipe.method_options,  # type: ignore[arg-type]  # their names are checked there
+        )
+        if recipe.train.refresh_prototypes and model.prototypes is None:
+            raise UsageError(
+                "refresh_prototypes is set, but this model has no prototypes to refresh."
+            )
+        model.config.metric = recipe.data.metric
+        model.config.numbered_labels = splits.labels.positions
+        if isinstance(splits, Splits):
+            model.config.text_pairs = splits.train.pairs is not None
+        return model
+
+    def _trained_teacher(self, method: str) -> Path:
+        """The teacher, trained on the same rows by the same recipe."""
+        folder = self.scratch / "teacher"
+        if not is_whole(folder):
+            if folder.exists():
+                LOG.warning("The teacher in %s is not whole; it is trained again.", folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            own: dict[str, Any] = {"method": method, "method_options": {}}
+            own |= {"prototypes": None, "exit_layers": None}
+            fit(
+                self.recipe.model_copy(update=own),
+                folder,
+                progress=self.progress,
+                splits=self.splits,
+                trust_remote_code=self.trust_remote_code,
+            )
+            seal(folder)
+        return folder
+
+    def _record(self, done: Done, accuracy: dict[int, float], notes: list[str]) -> dict[str, Any]:
+        """What `training.json` says."""
+        splits = self.splits
+        return {
+            "schema": 1,
+            "backbone": "/".join(Path(self.recipe.backbone).parts[-2:]),  # no path of this machine
+            "seconds": done.seconds,
+            "steps": done.steps,
+            "phases": done.phases,
+            "rows": {"train": len(self.rows), "calibration": len(self.held)},
+            "data": {"train": splits.train.sha256, "calibration": splits.calibration.sha256},
+            "exit_accuracy": accuracy,
+            "prototype_separation": separation(self.model),
+            "notes": notes,
+            "log": done.log,
+        }
 
 
 def _rows(encoder: TextEncoder, table: Any, labels: Any) -> tuple[Rows, int]:
@@ -185,13 +229,6 @@ def _rows(encoder: TextEncoder, table: Any, labels: Any) -> tuple[Rows, int]:
     encoded = encoder(table.inputs())
     kind = WordRows if isinstance(encoder, WordEncoder) else Rows
     return kind(encoded, labels), encoded.truncated
-
-
-def _labels(held: Rows) -> torch.Tensor:
-    """The class of every row, or of every word. (rows,)"""
-    if isinstance(held, WordRows):
-        return held.tags()
-    return torch.tensor([row["labels"] for row in held.rows])
 
 
 def _save(
@@ -202,58 +239,12 @@ def _save(
     record: dict[str, Any],
 ) -> None:
     """The whole model folder, or nothing."""
+    spoilt = unsound(model)
+    if spoilt is not None:
+        raise De3Error(f"The model is not saved: its weights are no finite numbers ({spoilt}).")
     with replace_folder(out) as folder:
         model.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
         write_text(folder / "recipe.toml", recipe_text(recipe))
         write_json(folder / "training.json", record)
         write_card(folder, out.absolute().name)
-
-
-def _exit_accuracy(
-    model: EarlyExitForSequenceClassification, held: Rows, encoder: TextEncoder
-) -> dict[int, float]:
-    """Layer -> accuracy of its exit on the calibration rows."""
-    if isinstance(held, WordRows):
-        said = torch.cat(word_logits(model, held, encoder))
-    else:
-        said = exit_logits(model, held, encoder)
-    right = said.argmax(-1) == _labels(held)[:, None]
-    shares = right.double().mean(0).tolist()
-    return dict(zip(model.config.exit_layers or [], shares, strict=True))
-
-
-def _notes(
-    model: EarlyExitForSequenceClassification,
-    accuracy: dict[int, float],
-    held: Rows,
-    truncated: int,
-    rows: int,
-) -> list[str]:
-    notes = []
-    if truncated:
-        notes.append(
-            f"{truncated} of {rows} training texts were cut to {model.config.max_length} tokens"
-        )
-    labels = _labels(held)
-    majority = float(labels.bincount().max()) / len(labels)
-    at_chance = [m for m, value in accuracy.items() if value <= majority + 0.02]
-    if at_chance:
-        listed = ", ".join(map(str, at_chance))
-        notes.append(
-            f"the exits at layers {listed} are no better than always answering the commonest "
-            f'class; they read "{model.config.pooling}", try another pooling (mean, '
-            "shared_pooler), a higher `head_rate` or more epochs"
-        )
-    merged = [layer for layer, distance in _separation(model).items() if distance < MERGED]
-    if merged:
-        notes.append(f"prototypes of different classes have merged at layers {merged}")
-    return notes
-
-
-def _separation(model: EarlyExitForSequenceClassification) -> dict[int, float]:
-    """Layer -> the smallest distance between the prototypes of two classes."""
-    if model.prototypes is None:
-        return {}
-    nearest = model.prototypes.separation().tolist()
-    return dict(zip(model.config.exit_layers or [], nearest, strict=False))

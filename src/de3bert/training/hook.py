@@ -13,7 +13,7 @@ from pathlib import Path
 from de3bert.errors import De3Error
 from de3bert.methods.method import OptionValue
 from de3bert.model import EarlyExitForSequenceClassification
-from de3bert.model.pretrained import from_pretrained
+from de3bert.model.loading import read_model
 from de3bert.model.tokens import TextEncoder
 from de3bert.objective import Clock
 from de3bert.registry import Registry
@@ -32,6 +32,8 @@ class PhaseContext:
         backbone: folder or hub id of the pretrained encoder the model was made from.
         teacher: folder of the model to learn from, for methods that have one.
         seed: of the training.
+        progress: whether long passes say how far they are.
+        trust_remote_code: whether the backbone's own code may be run when it is loaded again.
     """
 
     model: EarlyExitForSequenceClassification
@@ -42,12 +44,17 @@ class PhaseContext:
     backbone: str
     teacher: Path | None
     seed: int
+    progress: bool = False
+    trust_remote_code: bool = False
+
+    def label(self, text: str) -> str | None:
+        """The label of a pass's progress, None where none is wanted."""
+        return text if self.progress else None
 
     def teacher_model(self) -> EarlyExitForSequenceClassification:
         if self.teacher is None:
             raise De3Error("This phase learns from a teacher, and none was trained.")
-        loaded = from_pretrained(EarlyExitForSequenceClassification, str(self.teacher))
-        return loaded.eval().requires_grad_(False)
+        return read_model(str(self.teacher)).eval().requires_grad_(False)
 
 
 class Hook:

@@ -55,7 +55,8 @@ class Memorised(Hook):
         from de3bert.objective.reward import memorised_layer
 
         context = self.context
-        said = exit_logits(context.model, context.rows, context.encoder).argmax(-1)
+        label = context.label("what is memorised")
+        said = exit_logits(context.model, context.rows, context.encoder, label).argmax(-1)
         labels = torch.tensor([row["labels"] for row in context.rows.rows])
         context.rows.extras["memorised"] = memorised_layer(said == labels[:, None])
 

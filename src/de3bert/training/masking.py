@@ -83,7 +83,12 @@ class MaskedText(PerPass):
     def before(self) -> None:
         super().before()
         self.masking = Masking.of(self.context.encoder)
-        self.lend(load_masked_model(self.context.backbone))
+        self.lend(self.pretrained())
+
+    def pretrained(self) -> MaskedModel | None:
+        """The backbone with its head that guesses words, where it has one."""
+        context = self.context
+        return load_masked_model(context.backbone, trust_remote_code=context.trust_remote_code)
 
     def lend(self, pretrained: MaskedModel | None) -> None:
         model, words = self.context.model, self._table()
@@ -127,7 +132,7 @@ class MaskedTeacher(MaskedText):
 
     def check(self) -> None:
         super().check()
-        if load_masked_model(self.context.backbone) is None:
+        if self.pretrained() is None:
             raise UsageError(
                 f"The backbone {self.context.backbone} has no trained head that guesses hidden "
                 "words, and this method learns from one. Sentence embedders are published without "

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 from torch.utils.data import Dataset, Sampler
-from transformers import Trainer
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.training.checkpoints import GuardedTrainer
 from de3bert.training.rows import Rows
 
 __all__ = ["EpochOrder", "OrderedTrainer"]
@@ -63,7 +63,7 @@ class EpochOrder(Sampler[int]):
         return iter([shuffled[index] for index in grouped])
 
 
-class OrderedTrainer(Trainer):
+class OrderedTrainer(GuardedTrainer):
     """The Trainer with `EpochOrder`: a resumed training sees the rows it would have seen."""
 
     head_learning_rate: float | None = None  # None: the encoder's

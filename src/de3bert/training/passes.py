@@ -50,7 +50,10 @@ def over_rows(
 
 
 def exit_logits(
-    model: EarlyExitForSequenceClassification, rows: Rows, encoder: TextEncoder
+    model: EarlyExitForSequenceClassification,
+    rows: Rows,
+    encoder: TextEncoder,
+    progress: str | None = None,
 ) -> Tensor:
     """Logits of all exits, (rows, exits, classes)."""
 
@@ -58,4 +61,4 @@ def exit_logits(
         assert output.exit_logits is not None
         return output.exit_logits
 
-    return over_rows(model, rows, encoder, read)
+    return over_rows(model, rows, encoder, read, progress=progress)

@@ -10,10 +10,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from de3bert.data.label_names import names_by_number
 from de3bert.errors import UsageError
+from de3bert.limits import check_limit
+from de3bert.printable import printable
 from de3bert.registry import unknown
 
 __all__ = [
@@ -28,10 +31,16 @@ __all__ = [
 
 
 HEAD_LEARNING_RATE = 1e-3  # what AdamW is usually given for small layers that start from nothing
+# Upper bounds leave room for all that has ever helped; what lies beyond is a slip of the pen.
+MOST_RATE = 1.0  # learning rate; AdamW moves each weight by about as much in a step
+MOST_EPOCHS = 10_000
+MOST_ROWS = 10**12
+LAST_SEED = 2**32 - 1  # numpy takes no other
+SHOWN = 60  # characters of a value that is not valid
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DataRecipe(Section):
@@ -56,9 +65,9 @@ class DataRecipe(Section):
     label: str | None = None
     # What numbers in the label column stand for: the names of 0, 1, 2 ..., or a name by number.
     label_names: list[str] | dict[str, str] | None = None
-    max_length: int = Field(default=128, ge=8)
+    max_length: int = Field(default=128, ge=8, le=1_000_000)
     metric: str = "accuracy"
-    limit: int | None = Field(default=None, ge=2)
+    limit: int | None = Field(default=None, ge=2, le=MOST_ROWS)
 
     @property
     def numbered_names(self) -> dict[int, str] | None:
@@ -69,26 +78,37 @@ class DataRecipe(Section):
 class TrainRecipe(Section):
     """Optimisation: AdamW with linear decay."""
 
-    epochs: float = Field(default=3.0, gt=0)
-    batch_size: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=2e-5, gt=0)
+    epochs: float = Field(default=3.0, gt=0, le=MOST_EPOCHS)
+    batch_size: int = Field(default=32, ge=1, le=65_536)
+    learning_rate: float = Field(default=2e-5, gt=0, le=MOST_RATE)
     # Learning rate of heads and routers, as a multiple; None raises it to HEAD_LEARNING_RATE where
     # the encoder's is lower. In a few hundred steps at an encoder's rate the weights of a linear
     # head move by about their start values, and shallow exits, which the encoder does not come to
     # meet, stay near chance. 1 is the paper's, which has many thousand steps.
     head_rate: float | None = Field(default=None, gt=0)
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0, le=10)
     warmup: float = Field(default=0.0, ge=0, lt=1)  # share of all steps
-    max_grad_norm: float = Field(default=1.0, gt=0)
-    gradient_accumulation: int = Field(default=1, ge=1)
+    max_grad_norm: float = Field(default=1.0, gt=0, le=1e9)
+    gradient_accumulation: int = Field(default=1, ge=1, le=65_536)
     mixed_precision: Literal["auto", "no", "bf16", "fp16"] = "auto"
-    early_stopping: int = Field(default=0, ge=0)  # epochs without improvement; 0: off
-    save_steps: int | None = Field(default=None, ge=1)  # extra checkpoints within an epoch
+    # Epochs without improvement; 0: off.
+    early_stopping: int = Field(default=0, ge=0, le=MOST_EPOCHS)
+    # Extra checkpoints within an epoch.
+    save_steps: int | None = Field(default=None, ge=1, le=MOST_ROWS)
     # Batches of one length each. Off by default: prototypes follow the last batches, see the docs.
     group_by_length: bool = False
     # After training, prototypes become class means over all training rows (not in the paper).
     refresh_prototypes: bool = False
-    seed: int = 42
+    seed: int = Field(default=42, ge=0, le=LAST_SEED)
+
+    @model_validator(mode="after")
+    def _head_rate_is_sound(self) -> TrainRecipe:
+        if self.head_learning_rate > MOST_RATE:
+            raise ValueError(
+                f"learning_rate times head_rate is {self.head_learning_rate:g}; it should be at "
+                f"most {MOST_RATE:g}"
+            )
+        return self
 
     @property
     def head_learning_rate(self) -> float:
@@ -99,7 +119,13 @@ class TrainRecipe(Section):
 
 
 class Recipe(Section):
-    """One training."""
+    """One training.
+
+    Whether a backbone's own code may be run is no setting of a recipe: recipes are passed around.
+    """
+
+    # Options that are no numbers are refused by name and range: `de3bert.methods.options`.
+    model_config = ConfigDict(allow_inf_nan=True)
 
     backbone: str
     method: str = "de3"
@@ -121,10 +147,12 @@ def load_recipe(source: str | Path) -> dict[str, Any]:
     """The settings of a recipe file, or of a recipe that ships with the package ("sst2")."""
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8") if path.is_file() else _shipped(str(source))
+        text = _text(path) if path.is_file() else _shipped(str(source))
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # RecursionError: nested thousands deep
         raise UsageError(f"The recipe {source} is not valid TOML: {error}") from error
+    except OSError as error:
+        raise UsageError(f"The recipe {source} cannot be read: {error.strerror}.") from error
 
 
 def recipe_from(settings: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
@@ -138,7 +166,7 @@ def recipe_from(settings: dict[str, Any], overrides: Sequence[str] = ()) -> Reci
     try:
         return Recipe.model_validate(merged)
     except ValidationError as error:
-        lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        lines = [f"  {_named(each)}" for each in error.errors()]
         raise UsageError("The recipe is not valid:\n" + "\n".join(lines)) from error
 
 
@@ -173,6 +201,20 @@ def recipe_text(recipe: Recipe) -> str:
     return tomli_w.dumps(recipe.model_dump(exclude_none=True))
 
 
+def _named(found: ErrorDetails) -> str:
+    """One thing that is not valid: where, what is accepted, what came."""
+    line = f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
+    if found["type"] == "missing" or isinstance(found["input"], dict):
+        return line
+    came = printable(repr(found["input"]))
+    return f"{line}, got {came if len(came) <= SHOWN else came[:SHOWN] + ' ...'}"
+
+
+def _text(path: Path) -> str:
+    check_limit("document", path.stat().st_size, f"The recipe {path}")
+    return path.read_text(encoding="utf-8")
+
+
 def _shipped(name: str) -> str:
     folder = resources.files("de3bert") / "recipes"
     names = [
@@ -194,5 +236,5 @@ def _assign(settings: dict[str, Any], path: list[str], value: Any) -> None:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder
+from de3bert.progress import track
 from de3bert.training.rows import Rows, collate
 
 __all__ = ["refresh_prototypes"]
@@ -18,6 +19,7 @@ def refresh_prototypes(
     rows: Rows,
     encoder: TextEncoder,
     batch_size: int = 64,
+    progress: str | None = None,
 ) -> None:
     """One pass in evaluation mode; each prototype becomes the mean of its class."""
     if model.prototypes is None:
@@ -26,7 +28,7 @@ def refresh_prototypes(
     sums = torch.zeros_like(model.prototypes.vectors)
     counts = torch.zeros_like(model.prototypes.counts)
     order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
-    for start in range(0, len(rows), batch_size):
+    for start in track(range(0, len(rows), batch_size), progress):
         batch = collate(encoder, [rows[index] for index in order[start : start + batch_size]])
         placed = {k: v.to(model.device) for k, v in batch.items() if k != "extras"}
         labels: Tensor = placed.pop("labels")

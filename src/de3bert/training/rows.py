@@ -1,44 +1,19 @@
-"""From a recipe's data section to token rows for training and calibration."""
+"""Token rows with labels for training and calibration."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import Tensor, stack, tensor
 from torch.utils.data import Dataset
 
-from de3bert.data.labels import LabelSet
-from de3bert.data.read import read_table
-from de3bert.data.split import split_rows
-from de3bert.data.table import Table
 from de3bert.data.tokens import Encoded
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.word_encoder import NO_LABEL
-from de3bert.training.recipe import DataRecipe
 
-__all__ = ["Rows", "Splits", "collate", "read_splits"]
-
-
-@dataclass(frozen=True)
-class Splits:
-    """The rows of a training, encoded labels beside them."""
-
-    labels: LabelSet
-    train: Table
-    train_labels: np.ndarray  # (rows,)
-    calibration: Table
-    calibration_labels: np.ndarray
-
-    def fingerprint(self) -> str:
-        """Names the rows, so that a training never goes on with others."""
-        names = (self.train.sha256, self.calibration.sha256, *self.labels.names)
-        text = "|".join(str(name) for name in (len(self.train), len(self.calibration), *names))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+__all__ = ["Rows", "collate"]
 
 
 class Rows(Dataset[dict[str, object]]):
@@ -83,35 +58,3 @@ def _labels(values: list[Any]) -> Tensor:
         return tensor(values)
     longest = max(map(len, values))
     return tensor([row + [NO_LABEL] * (longest - len(row)) for row in values])
-
-
-def read_splits(data: DataRecipe, seed: int) -> Splits:
-    """Reads train and calibration rows; without a calibration file a share of train is held."""
-    train = _read(data, data.train, data.train_split, data.limit)
-    labels = LabelSet.from_values(train.labels or [], names=train.label_names)
-    encoded = labels.encode(train.labels or [], names=train.label_names)
-    if data.calibration is not None:
-        calibration = _read(data, data.calibration, data.calibration_split)
-        numbers = labels.encode(calibration.labels or [], names=calibration.label_names)
-        return Splits(labels, train, encoded, calibration, numbers)
-    share = data.calibration_share
-    parts = split_rows(encoded, {"train": 1.0 - share, "calibration": share}, seed)
-    kept, held = parts["train"], parts["calibration"]
-    return Splits(
-        labels, train.take(kept.tolist()), encoded[kept], train.take(held.tolist()), encoded[held]
-    )
-
-
-def _read(data: DataRecipe, source: str, split: str | None, limit: int | None = None) -> Table:
-    # A configuration names a part of a hub id; a plain file beside it has none.
-    config = data.config if split is not None or not Path(source).is_file() else None
-    return read_table(
-        source,
-        text=data.text,
-        text_pair=data.text_pair,
-        label=data.label,
-        config=config,
-        split=split,
-        limit=limit,
-        label_names=data.numbered_names,
-    )

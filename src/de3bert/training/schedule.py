@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import IntervalStrategy, Trainer
+from transformers import IntervalStrategy
 
 from de3bert.data.read import read_inputs
-from de3bert.errors import De3Error, UsageError
-from de3bert.files import disk_is_full, replace_file, write_json
+from de3bert.errors import De3Error
+from de3bert.files import disk_is_full, read_json, replace_file, write_json
 from de3bert.methods import Method, Phase
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.groups import GROUPS, train_only
 from de3bert.model.tokens import TextEncoder
 from de3bert.training.callbacks import LiveProgress, SaveOnSignal
+from de3bert.training.checkpoints import GuardedTrainer
+from de3bert.training.diverged import DivergedError
 from de3bert.training.hooks import HOOKS, ClockCallback, Hook, PhaseContext
 from de3bert.training.place import last_checkpoint
 from de3bert.training.recipe import Recipe, TrainRecipe
 from de3bert.training.rows import Rows
+from de3bert.training.seal import is_whole, seal
 from de3bert.training.trainer import build_trainer
 
 __all__ = ["Done", "Schedule"]
@@ -50,7 +55,13 @@ class Done:
 
 
 class Schedule:
-    """All phases of a training. What they name is checked when this is made."""
+    """All phases of a training. What they name is checked when this is made.
+
+    Args:
+        scratch: where checkpoints are kept.
+        progress: whether to say how far it is.
+        trust_remote_code: whether hooks that load the backbone again may run its own code.
+    """
 
     def __init__(
         self,
@@ -61,21 +72,23 @@ class Schedule:
         rows: Rows,
         held: Rows,
         scratch: Path,
+        *,
+        progress: bool = True,
+        trust_remote_code: bool = False,
     ) -> None:
         self.method, self.recipe, self.model, self.encoder = method, recipe, model, encoder
         self.rows, self.held, self.scratch = rows, held, scratch
+        self.progress, self.trust_remote_code = progress, trust_remote_code
         self.options = dict(model.config.method_options or {})
         for phase in method.phases:
             for group in phase.trains:
                 GROUPS[group]
-            if self._share(phase) < 0:
-                raise UsageError(f"Phase {phase.name} cannot take {self._share(phase):g} epochs.")
         self._check_hooks(None)
         self.texts = rows
         if any(phase.rows == "unlabelled" and self._share(phase) for phase in method.phases):
             self.texts = self._unlabelled()
 
-    def run(self, teacher: Path | None, progress: bool) -> Done:
+    def run(self, teacher: Path | None) -> Done:
         """Runs every phase that is not done yet; the model ends with the last one's weights."""
         done = Done()
         if teacher is not None:
@@ -85,20 +98,30 @@ class Schedule:
                 continue
             alone = len(self.method.phases) == 1
             place = self.scratch if alone else self.scratch / f"{number}-{phase.name}"
-            if not (place / RECORD).exists():
-                record = self._phase(phase, place, teacher, progress)
-                with replace_file(place / WEIGHTS) as path:
-                    torch.save(self.model.state_dict(), path)
-                write_json(place / RECORD, record)
-            else:
-                state = torch.load(place / WEIGHTS, weights_only=True)
-                self.model.load_state_dict(state)
-            done.add(json.loads((place / RECORD).read_text(encoding="utf-8")))
+            done.add(self._kept(place) or self._new(phase, place, teacher))
         return done
 
-    def _phase(
-        self, phase: Phase, place: Path, teacher: Path | None, progress: bool
-    ) -> dict[str, Any]:
+    def _kept(self, place: Path) -> dict[str, Any] | None:
+        """The record of a phase that was done before, its weights loaded; None where it was not."""
+        if not (place / RECORD).exists():
+            return None
+        if not is_whole(place):
+            LOG.warning("What a finished phase left in %s is not whole; it is run again.", place)
+            return None
+        self.model.load_state_dict(torch.load(place / WEIGHTS, weights_only=True))
+        return read_json(place / RECORD)
+
+    def _new(self, phase: Phase, place: Path, teacher: Path | None) -> dict[str, Any]:
+        """Runs a phase and keeps what it gave."""
+        record = self._phase(phase, place, teacher)
+        with replace_file(place / WEIGHTS) as path:
+            torch.save(self.model.state_dict(), path)
+        write_json(place / RECORD, record)
+        with _written(place):
+            seal(place, (WEIGHTS, RECORD))
+        return record
+
+    def _phase(self, phase: Phase, place: Path, teacher: Path | None) -> dict[str, Any]:
         model = self.model
         rows = self.rows if phase.rows == "labelled" else self.texts
         rows.extras = {}
@@ -110,15 +133,18 @@ class Schedule:
         trainer = build_trainer(
             model, self._settings(phase), place, rows, self.held, self.encoder, phase.judge
         )
+        trainer.phase = phase.name
         trainer.add_callback(ClockCallback(model, hook))
         if phase.rows == "unlabelled":  # no labels, no score: the last step is what it gives
             trainer.args.eval_strategy = IntervalStrategy.NO
-        seconds = _run(trainer, place, phase.name, progress)
+        seconds = _run(trainer, place, phase.name, self.progress)
+        trainer.check_weights()
         if hook is not None:
             hook.after()
         train_only(model, ())
         model.objective.enter(self.method.terms)
-        steps, log = trainer.state.global_step, trainer.state.log_history
+        log = [_plain(entry) for entry in trainer.state.log_history]
+        steps = trainer.state.global_step
         return {"name": phase.name, "seconds": seconds, "steps": steps, "log": log}
 
     def _check_hooks(self, teacher: Path | None) -> None:
@@ -139,6 +165,8 @@ class Schedule:
             self.recipe.backbone,
             teacher,
             self.recipe.train.seed,
+            progress=self.progress,
+            trust_remote_code=self.trust_remote_code,
         )
         return HOOKS[phase.hook](context)
 
@@ -166,26 +194,50 @@ class Schedule:
         return Rows(encoded, np.zeros(len(encoded.rows), dtype=np.int64))
 
 
-def _run(trainer: Trainer, scratch: Path, label: str, progress: bool) -> float:
-    if progress:
-        trainer.add_callback(LiveProgress("training" if label == "train" else label))
+def _run(trainer: GuardedTrainer, scratch: Path, label: str, progress: bool) -> float:
+    shown = LiveProgress("training" if label == "train" else label) if progress else None
+    if shown is not None:
+        trainer.add_callback(shown)
     checkpoint = last_checkpoint(scratch)
     start = time.perf_counter()
     with SaveOnSignal() as stop:
         trainer.add_callback(stop)
         try:
-            trainer.train(resume_from_checkpoint=checkpoint)
-        except Exception as error:
-            reason = "the disk is full (or a size limit was reached)" if disk_is_full(error) else ""
-            if isinstance(error, OSError):
-                reason = reason or str(error.strerror or error)
-            if not reason:
-                raise
-            raise De3Error(
-                f"A checkpoint could not be written in {scratch}: {reason}. "
-                "The checkpoint before it is kept; free some space and run the same command again."
-            ) from error
+            with _written(scratch):
+                trainer.train(
+                    resume_from_checkpoint=None if checkpoint is None else str(checkpoint)
+                )
+        finally:
+            if shown is not None:
+                shown.stop()
     if stop.caught is not None:
         LOG.info("stopped by a signal at step %d", trainer.state.global_step)
         raise KeyboardInterrupt
     return time.perf_counter() - start
+
+
+@contextmanager
+def _written(scratch: Path) -> Iterator[None]:
+    """Turns what stands in the way of a checkpoint into words."""
+    try:
+        yield
+    except DivergedError:
+        raise
+    except Exception as error:
+        reason = "the disk is full (or a size limit was reached)" if disk_is_full(error) else ""
+        if isinstance(error, OSError):
+            reason = reason or str(error.strerror or error)
+        if not reason:
+            raise
+        raise De3Error(
+            f"A checkpoint could not be written in {scratch}: {reason}. "
+            "The checkpoint before it is kept; free some space and run the same command again."
+        ) from error
+
+
+def _plain(entry: dict[str, Any]) -> dict[str, Any]:
+    """A line of the log as JSON has it: the norm of gradients may be infinite in fp16."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in entry.items()
+    }

@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from de3bert.errors import UsageError
-from de3bert.files import replace_folder, write_json
-from de3bert.training.fit import fit
+from de3bert.errors import De3Error, UsageError
+from de3bert.files import check_folder_place, read_json, replace_folder, write_json
+from de3bert.locks import taken_alone
 from de3bert.training.recipe import Recipe, recipe_from
+from de3bert.training.request import check_recipe, read_rows
 
 __all__ = ["Found", "Trial", "search"]
 
@@ -52,6 +53,23 @@ def search(
 
     The winner is copied to `OUT/best`; `OUT/search.json` lists every trial.
     """
+    out = Path(out)
+    _check(recipe, out, sampler)
+    done: list[Trial] = []
+    busy = f"Another search is writing into {out}. Wait for it to end, or choose another --out."
+    with taken_alone(out / "trials", busy):
+        proposals = _grid(recipe, trials) if sampler == "grid" else _optuna(recipe, trials, done)
+        for settings in proposals:
+            done.append(_trial(recipe, settings, out / "trials", progress))
+            write_json(out / "search.json", {"schema": 1, "trials": [asdict(t) for t in done]})
+        best = max(done, key=lambda trial: trial.score)
+        with replace_folder(out / "best") as folder:
+            shutil.copytree(best.folder, folder, dirs_exist_ok=True)
+    return Found(str(out / "best"), tuple(done))
+
+
+def _check(recipe: Recipe, out: str | Path, sampler: str = "grid") -> None:
+    """Refuses a search that could not end: settings, rows and place; torch is not needed yet."""
     if not recipe.search:
         raise UsageError("The recipe has no [search] section, so there is nothing to try.")
     empty = [name for name, values in recipe.search.items() if not values]
@@ -59,28 +77,41 @@ def search(
         raise UsageError(f"The [search] section lists no values for {', '.join(empty)}.")
     if sampler not in ("grid", "optuna"):
         raise UsageError(f'Unknown sampler "{sampler}". Available: grid, optuna.')
-    out = Path(out)
-    done: list[Trial] = []
-    proposals = _grid(recipe, trials) if sampler == "grid" else _optuna(recipe, trials, done)
-    for settings in proposals:
-        done.append(_trial(recipe, settings, out / "trials", progress))
-        write_json(out / "search.json", {"schema": 1, "trials": [asdict(t) for t in done]})
-    best = max(done, key=lambda trial: trial.score)
-    with replace_folder(out / "best") as folder:
-        shutil.copytree(best.folder, folder, dirs_exist_ok=True)
-    return Found(str(out / "best"), tuple(done))
+    check_recipe(recipe)
+    for name, values in recipe.search.items():
+        for value in values:
+            check_recipe(_changed(recipe, {name: value}))
+    check_folder_place(Path(out) / "best")
+    read_rows(_changed(recipe, {name: values[0] for name, values in recipe.search.items()}))
 
 
 def _trial(recipe: Recipe, settings: Settings, folder: Path, progress: bool) -> Trial:
-    changed = recipe_from(recipe.model_dump(exclude={"search"}), _overrides(settings))
+    changed = _changed(recipe, settings)
     # By everything that changes the result: another recipe never takes this one's trials over.
     place = folder / changed.fingerprint()
     record = place / "training.json"
     if record.exists():
-        accuracy = json.loads(record.read_text(encoding="utf-8"))["exit_accuracy"]
-        return Trial(settings, sum(accuracy.values()) / len(accuracy), str(place))
+        return Trial(settings, _score(record), str(place))
+    from de3bert.training.fit import fit  # which loads torch: not before the request is sound
+
     trained = fit(changed, place, progress=progress)
     return Trial(settings, trained.score, str(place))
+
+
+def _score(record: Path) -> float:
+    """The score of a trial that was trained before."""
+    advice = f"Remove {record.parent} and run the same command again."
+    accuracy = read_json(record, advice).get("exit_accuracy")
+    if not isinstance(accuracy, dict) or not accuracy:
+        raise De3Error(f"{record} is damaged: it has no accuracy of exits. {advice}")
+    values = list(accuracy.values())
+    if not all(isinstance(value, float | int) for value in values):
+        raise De3Error(f"{record} is damaged: an accuracy is no number. {advice}")
+    return float(sum(values) / len(values))
+
+
+def _changed(recipe: Recipe, settings: Settings) -> Recipe:
+    return recipe_from(recipe.model_dump(exclude={"search"}), _overrides(settings))
 
 
 def _overrides(settings: Settings) -> list[str]:

@@ -60,9 +60,9 @@ class SelfSampling(PerPass):
 
     def before(self) -> None:
         super().before()
-        rows = self.context.rows
+        context, rows = self.context, self.context.rows
         assert isinstance(rows, WordRows)  # only methods for words have this hook
-        said = word_logits(self.context.model, rows, self.context.encoder)
+        said = word_logits(context.model, rows, context.encoder, context.label("where words halt"))
         unsure = [entropy(logits[:, :-1]) for logits in said]  # (words, exits - 1) each
         rows.extras["unsure"] = torch.nn.utils.rnn.pad_sequence(unsure, batch_first=True)
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from de3bert.data.table import Table
-from de3bert.errors import De3Error, UsageError
+from de3bert.errors import De3Error
 from de3bert.exits.token_hash import HASHES, count_tokens
-from de3bert.methods import Method
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder
 from de3bert.training.hook import HOOKS, Hook
 from de3bert.training.rows import Rows
 
-__all__ = ["FillTokenTable", "check_single_texts", "fill_token_table"]
-
-
-def check_single_texts(method: Method, table: Table) -> None:
-    """Refuses pairs for a method whose tables are statistics of single texts."""
-    if method.token_exits == "hash" and table.pairs is not None:
-        raise UsageError(
-            f"Method {method.name} does not fit {table.source}, which has pairs of texts: where a "
-            "token stops is a statistic of single texts, and says nothing of how two texts relate. "
-            "Use a method that stops whole texts, such as de3."
-        )
+__all__ = ["FillTokenTable", "fill_token_table"]
 
 
 @HOOKS.register("token_table")

@@ -81,7 +81,6 @@ def _arguments(settings: TrainRecipe, scratch: Path, rows: int, best: str) -> Tr
         train_sampling_strategy="group_by_length" if settings.group_by_length else "random",
         eval_strategy="epoch",
         save_strategy="epoch",
-        save_total_limit=2,  # the best and the last; with 1 a stop would delete the last
         load_best_model_at_end=True,
         metric_for_best_model=best,
         greater_is_better=True,

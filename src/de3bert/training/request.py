@@ -1,0 +1,87 @@
+"""What can be wrong with the request for a training, found out before torch is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from de3bert.errors import UsageError
+from de3bert.exits.metrics import METRICS
+from de3bert.exits.word_curve import WORD_METRICS
+from de3bert.locks import LOCK
+from de3bert.methods import METHODS, Method
+from de3bert.training.place import check_place, is_finished, scratch_folder, taken
+from de3bert.training.recipe import Recipe
+from de3bert.training.splits import Splits, WordSplits, read_splits, read_word_splits
+
+__all__ = ["check_recipe", "check_request", "read_rows"]
+
+
+def check_request(
+    recipe: Recipe, out: Path, *, overwrite: bool = False, teacher: str | Path | None = None
+) -> None:
+    """Refuses names, options and places that cannot be meant; nothing is read or written yet."""
+    check_recipe(recipe)
+    _check_teacher(METHODS[recipe.method], teacher)
+    check_place(out, overwrite)
+    scratch = scratch_folder(out)
+    if (scratch / LOCK).exists():  # perhaps somebody's at this moment
+        with taken(scratch):
+            pass
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Refuses a method, options, a metric or a task that do not exist or do not fit."""
+    method = METHODS[recipe.method]
+    method.resolve(recipe.method_options)
+    _check_task(recipe, method)
+    (WORD_METRICS if recipe.data.task == "words" else METRICS)[recipe.data.metric]
+
+
+def read_rows(recipe: Recipe) -> Splits | WordSplits:
+    """The rows of the recipe, if the method can be trained on them."""
+    if recipe.data.task == "words":
+        return read_word_splits(recipe.data, recipe.train.seed)
+    splits = read_splits(recipe.data, recipe.train.seed)
+    check_single_texts(METHODS[recipe.method], splits)
+    return splits
+
+
+def check_single_texts(method: Method, splits: Splits | WordSplits) -> None:
+    """Refuses pairs for a method whose tables are statistics of single texts."""
+    if not isinstance(splits, Splits) or splits.train.pairs is None:
+        return
+    if method.token_exits == "hash":
+        raise UsageError(
+            f"Method {method.name} does not fit {splits.train.source}, which has pairs of texts: "
+            "where a token stops is a statistic of single texts, and says nothing of how two texts "
+            "relate. Use a method that stops whole texts, such as de3."
+        )
+
+
+def _check_teacher(method: Method, teacher: str | Path | None) -> None:
+    if teacher is None:
+        return
+    if method.teacher is None:
+        raise UsageError(f"Method {method.name} has no teacher, but one was given: {teacher}.")
+    if not is_finished(Path(teacher)):
+        raise UsageError(f"The teacher {teacher} is not a model folder of de3bert.")
+
+
+def _check_task(recipe: Recipe, method: Method) -> None:
+    """Methods for words take words, the others texts; what does not fit is said at once."""
+    words = method.token_exits == "words"
+    if recipe.data.task == "words" and not words:
+        fitting = ", ".join(name for name in METHODS if METHODS[name].token_exits == "words")
+        raise UsageError(
+            f"Method {method.name} classifies texts, but the data are words with tags "
+            f'(task = "words"). Methods for words: {fitting}.'
+        )
+    if words and recipe.data.task != "words":
+        raise UsageError(
+            f"Method {method.name} tags words, but the data are texts. Set data.task to words "
+            "(--task words) for a file of words and tags, or use a method for texts such as de3."
+        )
+    if words and (recipe.data.text_pair or recipe.data.unlabelled):
+        raise UsageError("A model of words has neither text pairs nor unlabelled text.")
+    if words and recipe.train.refresh_prototypes:
+        raise UsageError("refresh_prototypes is for texts; leave it out for a model of words.")
