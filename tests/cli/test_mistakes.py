@@ -31,7 +31,7 @@ def untouched(tmp_path):
 FILES = {
     "empty.csv": (b"", FAILED, "is empty"),
     "header.csv": (b"text,label\n", FAILED, "no rows below it"),
-    "columns.csv": (b"body,mark\ngood,pos\nbad,neg\n", USAGE, "no column of text"),
+    "columns.csv": (b"words,mark\ngood,pos\nbad,neg\n", USAGE, "no column of text"),
     "unlabelled.csv": (b"text\ngood\nbad\n", USAGE, "no column of labels"),
     "blank.csv": (b"text,label\ngood,pos\n,neg\n", FAILED, 'empty "text" (row 3)'),
     "null.jsonl": (
@@ -72,8 +72,8 @@ def test_rows_that_cannot_be_read(
     assert (trained_model / "config.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["empty.csv", "blank.csv", "latin.csv", "columns.csv"])
-def test_rows_that_cannot_be_predicted(de3, trained_model, tmp_path, name):
+@pytest.mark.parametrize("name", ["empty.csv", "header.csv", "columns.csv", "odd.xyz"])
+def test_files_that_cannot_be_predicted(de3, trained_model, tmp_path, name):
     content, code, words = FILES[name]
     (tmp_path / name).write_bytes(content)
     said = de3("predict", trained_model, tmp_path / name)
@@ -81,14 +81,20 @@ def test_rows_that_cannot_be_predicted(de3, trained_model, tmp_path, name):
     assert words in said.err
 
 
+@pytest.mark.parametrize("name", ["blank.csv", "null.jsonl", "nan.jsonl", "latin.csv"])
+def test_one_bad_row_leaves_the_others_answered(de3, trained_model, tmp_path, name):
+    (tmp_path / name).write_bytes(FILES[name][0])
+    said = de3("predict", trained_model, tmp_path / name)
+    assert said.code == FAILED
+    assert sorted("error" in row for row in said.lines) == [False, True]
+    assert "1 of 2 rows could not be answered" in said.err
+
+
 def test_lines_that_cannot_be_predicted(de3, trained_model):
-    said = de3("predict", trained_model, stdin="good\n\nbad\n")
-    assert (said.code, said.out) == (FAILED, "")
-    assert "line 2 is empty" in said.err
     said = de3("predict", trained_model, stdin="")
-    assert (said.code, "is empty" in said.err) == (FAILED, True)
-    said = de3("predict", trained_model, stdin=b"good\n\xff\xfe\n")
-    assert (said.code, "UTF-8" in said.err) == (FAILED, True)
+    assert (said.code, said.out, "is empty" in said.err) == (FAILED, "", True)
+    said = de3("predict", trained_model, stdin="good\n".encode("utf-16"))
+    assert (said.code, said.out, "UTF-16" in said.err) == (FAILED, "", True)
 
 
 def test_one_class_only(de3, tiny_backbone, tmp_path, untouched):

@@ -17,6 +17,7 @@ from tests.export.bundles import (
 
 import de3bert
 
+from .fakes import set_config
 from .test_stopping import answers
 
 __all__ = ["bundle_copy", "int8_bundle", "pointed_model", "trained_bundle"]
@@ -44,7 +45,7 @@ import json
 import de3bert
 from de3bert.data.read import read_table
 from de3bert.runtime.calibration import calibrate_model
-from de3bert.runtime.evaluate import evaluate, predict_rows, trace_table
+from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.runtime.summary import summarise
 
 folder, data = sys.argv[1:]
@@ -59,7 +60,6 @@ said = {
     "trace": [list(trace.logits.shape), list(trace.distances.shape)],
     "explain": len(str(clf.explain(texts[0])).splitlines()),
     "evaluate": evaluate(clf, table).rows,
-    "rows": len(predict_rows(clf, table)),
     "traced": trace_table(clf, table).rows,
     "summary": summarise(clf)["family"],
     "point": calibrate_model(folder, "layers=1.2", "new", table=table).name,
@@ -94,10 +94,10 @@ def test_all_the_work_without_the_heavy_libraries(
     import shutil
 
     source = trained_bundle if kind == "fp32" else request.getfixturevalue("int8_bundle")
-    folder = Path(shutil.copytree(source, tmp_path / "bundle"))
+    folder = set_config(Path(shutil.copytree(source, tmp_path / "bundle")), text_pairs=None)
     said = json.loads(run(WORK, folder, toy_data.test))
     assert said["heavy"] == []
-    here = de3bert.load(source)
+    here = de3bert.load(folder)
     expected = answers(here.predict(["a great joy", "the film was dull", "so bad"]))
     assert [tuple(each) for each in said["predict"]] == expected
     assert said["stream"] == said["predict"]
@@ -106,9 +106,10 @@ def test_all_the_work_without_the_heavy_libraries(
     ]
     assert said["trace"] == [[3, 4, 2], [3, 3, 2]]
     assert said["explain"] == 3 + 4  # the text, its policy, the header, four layers
-    assert said["evaluate"] == said["rows"] == said["traced"] == 120
+    assert said["evaluate"] == said["traced"] == 120
     assert said["summary"] == "bert"
-    assert said["points"] == sorted([*here.points, "new"])
+    assert said["points"] == sorted(here.points)
+    assert "new" in here.points
 
 
 def test_verbs_on_a_bundle_without_the_heavy_libraries(trained_bundle, toy_data):

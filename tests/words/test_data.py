@@ -9,7 +9,8 @@ import json
 import numpy as np
 import pytest
 
-from de3bert.data.words import read_word_inputs, read_words
+from de3bert.data.stream import stream_sentences
+from de3bert.data.words import read_words
 from de3bert.errors import De3Error, UsageError
 
 SENTENCES = [["Ada", "wrote", "it"], ["Rome"]]
@@ -111,11 +112,44 @@ def test_files_that_cannot_be_sentences(tmp_path):
 
 
 def test_standard_input_is_lines_of_words_or_json():
-    given = read_word_inputs("-", io.BytesIO(b"Ada wrote it\nRome\n"))
-    assert given.sentences == SENTENCES
+    given = stream_sentences("-", io.BytesIO(b"Ada wrote it\nRome\n"))
+    assert [row.given for row in given] == SENTENCES
     lines = b'{"words": ["Ada", "wrote", "it"]}\n{"words": ["Rome"]}\n'
-    assert read_word_inputs("-", io.BytesIO(lines)).sentences == SENTENCES
-    with pytest.raises(De3Error, match=r"line 2: .*empty sentence"):
-        read_word_inputs("-", io.BytesIO(b"Ada\n\nRome\n"))
+    assert [row.given for row in stream_sentences("-", io.BytesIO(lines))] == SENTENCES
     with pytest.raises(De3Error, match="is empty"):
-        read_word_inputs("-", io.BytesIO(b"\n"))
+        list(stream_sentences("-", io.BytesIO(b"\n")))
+
+
+def test_a_bad_sentence_stands_in_its_place(tmp_path):
+    rows = list(stream_sentences("-", io.BytesIO(b"Ada\n\nRome\xff\nhere\n")))
+    assert [row.given for row in rows] == [["Ada"], None, None, ["here"]]
+    assert "line is empty" in rows[1].fault
+    assert "0xff" in rows[2].fault
+    (tmp_path / "a.conll").write_bytes(b"Ada O\n\nsits\nin O\n\nRo\xffme O\n\nit O\n")
+    rows = list(stream_sentences(tmp_path / "a.conll"))
+    assert [(row.number, row.given) for row in rows] == [
+        (1, ["Ada"]), (3, None), (6, None), (8, ["it"]),
+    ]  # fmt: skip
+    assert "line 3: 1 fields where the first line has 2" in rows[1].fault
+    lines = b'{"words": ["Ada"]}\n{"words": "Ada"}\n{"words": []}\n{"words": ["", 3]}\n{"x": 1}\n'
+    faults = [row.fault for row in stream_sentences("-", io.BytesIO(lines))]
+    expected = ["", "not a list of words", "empty sentence", "not a word", 'has no "words"']
+    assert all(words in fault for words, fault in zip(expected, faults, strict=True))
+    assert bool(faults[0]) is False
+
+
+def test_the_same_sentences_as_a_whole_and_one_by_one(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"tokens": SENTENCES, "tags": [["O"] * len(words) for words in SENTENCES]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    (tmp_path / "a.json").write_text(json.dumps([{"tokens": words} for words in SENTENCES]))
+    (tmp_path / "a.iob").write_text("Ada O\nwrote O\nit O\n\nRome O\n")
+    for name in ("a.parquet", "a.json", "a.iob"):
+        assert [row.given for row in stream_sentences(tmp_path / name)] == SENTENCES
+    with pytest.raises(UsageError, match="no column of words"):
+        list(stream_sentences("-", io.BytesIO(b'{"text": "Ada"}\n')))
+    (tmp_path / "a.csv").write_text("words,tags\na,O\n")
+    with pytest.raises(UsageError, match="cannot hold lists of words"):
+        stream_sentences(tmp_path / "a.csv")

@@ -16,7 +16,6 @@ from de3bert.runtime.word_engine import run_words
 from de3bert.runtime.word_evaluate import (
     calibrate_word_model,
     evaluate_words,
-    predict_sentences,
     trace_sentences,
 )
 
@@ -218,15 +217,6 @@ def test_a_trace_counts_pieces_and_leaves_cut_words_out(sentee, word_data):
     made = trace_sentences(sentee, read_words(word_data.test))
     assert made.trace.info["data"]["rows"] == 60
     assert made.trace.labels is not None
-
-
-def test_answers_stand_beside_the_columns_of_the_input(sentee):
-    table = read_words({"tokens": [["the", "film"]], "tags": [["O", "O"]], "id": [4]})
-    (row,) = predict_sentences(sentee, table, policy="full")
-    assert row["id"] == 4
-    assert row["input_tags"] == ["O", "O"]
-    assert row["words"] == ("the", "film")
-    assert len(row["tags"]) == 2
 
 
 @pytest.mark.parametrize("given", [["a film"], [[]], [["a", ""]], "a film", [["a", 3]]])

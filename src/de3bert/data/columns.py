@@ -7,10 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from de3bert.errors import UsageError
+from de3bert.printable import cut_list
 
 __all__ = ["LABELS", "PAIRS", "SINGLES", "Chosen", "choose_columns"]
 
-SINGLES = ("text", "sentence", "review", "content", "title")
+SINGLES = (
+    "text", "sentence", "review", "content", "title",
+    "utterance", "query", "question", "comment", "tweet", "message", "body", "document",
+    "description", "headline", "abstract", "post",
+)  # fmt: skip
 PAIRS = (
     ("text_a", "text_b"),
     ("sentence1", "sentence2"),
@@ -19,7 +24,11 @@ PAIRS = (
     ("question", "sentence"),
     ("text1", "text2"),
 )
-LABELS = ("label", "labels", "class", "target", "category", "gold_label")
+LABELS = (
+    "label", "labels", "class", "target", "category", "gold_label",
+    "sentiment", "intent", "topic", "label_text", "class_name",
+)  # fmt: skip
+LONGEST = 80  # characters of a name that are shown
 
 
 @dataclass(frozen=True)
@@ -48,14 +57,14 @@ def choose_columns(
     if text is None:
         raise UsageError(
             _absent("of text", None, found, source)
-            + f" Usual names are {', '.join(SINGLES)}, or pairs such as sentence1 and sentence2; "
+            + f" Usual names are {cut_list(SINGLES)}, or pairs such as sentence1 and sentence2; "
             "name yours with --text (and --text-pair)."
         )
-    label = label or _first(LABELS, found)
+    label = label or _first(LABELS, [name for name in found if name not in (text, pair)])
     if label is None and need_labels:
         raise UsageError(
             _absent("of labels", None, found, source)
-            + f" Usual names are {', '.join(LABELS)}; name yours with --label."
+            + f" Usual names are {cut_list(LABELS)}; name yours with --label."
         )
     used = [name for name in (text, pair, label) if name is not None]
     if len(set(used)) < len(used):
@@ -81,5 +90,5 @@ def _absent(what: str, name: str | None, found: list[str], source: str) -> str:
     hint = f' Did you mean "{close[0]}"?' if close else ""
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
         hint += " The fields seem to be separated by something else than the suffix says."
-    listed = ", ".join(f'"{column}"' for column in found)
+    listed = cut_list(f'"{column[:LONGEST]}"' for column in found)
     return f"{source} has no column {what}.{hint} Columns found: {listed}."

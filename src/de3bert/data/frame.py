@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard, cast
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.printable import cut_list
 
-__all__ = ["Frame", "frame_of"]
+__all__ = ["Frame", "Unreadable", "class_names_of", "frame_of"]
+
+
+class Unreadable:
+    """Stands in a column for a value that is not what its type says."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"unreadable: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,8 @@ def frame_of(data: object, source: str | None = None) -> Frame:
     columns = {name: _values(values, name, source) for name, values in _pairs(data, source)}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise UsageError(f"{source}: the columns differ in length: {lengths}.")
+        listed = cut_list(f"{name} {length}" for name, length in lengths.items())
+        raise UsageError(f"{source}: the columns differ in length: {listed}.")
     rows = max(lengths.values(), default=0)
     if not rows:
         raise De3Error(f"{source} holds no rows.")
@@ -70,7 +82,7 @@ def frame_of(data: object, source: str | None = None) -> Frame:
         source=source,
         row_numbers=range(1, rows + 1),
         sha256=_content_hash(columns),
-        class_names=_class_names(data),
+        class_names=class_names_of(data),
     )
 
 
@@ -87,7 +99,7 @@ def _pairs(data: object, source: str) -> list[tuple[str, object]]:
         )
     names = list(names)
     if len(set(map(str, names))) < len(names):
-        raise UsageError(f"{source} has two columns of the same name: {names}.")
+        raise UsageError(f"{source} has two columns of the same name: {cut_list(names)}.")
     return [(str(name), data[name]) for name in names]
 
 
@@ -96,16 +108,16 @@ def _values(values: object, name: str, source: str) -> list[Any]:
         raise UsageError(
             f'{source}: column "{name}" is one {type(values).__name__}; give a list of values.'
         )
-    for method in ("to_pylist", "tolist", "to_list"):
-        if hasattr(values, method):
-            return list(getattr(values, method)())
+    method = next((m for m in ("to_pylist", "tolist", "to_list") if hasattr(values, m)), None)
     try:
-        return list(values)  # type: ignore[call-overload, no-any-return]
+        return list(getattr(values, method)() if method else cast(Iterable[Any], values))
     except TypeError as error:
         raise UsageError(f'{source}: column "{name}" is not a list of values.') from error
+    except Exception as error:  # Arrow, of a value that is not what its type says
+        raise De3Error(f'{source}: column "{name}" cannot be read ({error}).') from error
 
 
-def _class_names(data: object) -> dict[str, list[str]]:
+def class_names_of(data: object) -> dict[str, list[str]]:
     """Names kept in the features of `datasets`, or in the schema when it wrote a Parquet file."""
     features = getattr(data, "features", None)
     if isinstance(features, Mapping):
@@ -113,19 +125,44 @@ def _class_names(data: object) -> dict[str, list[str]]:
         inner = {name: getattr(feature, "feature", feature) for name, feature in features.items()}
         named = {name: getattr(feature, "names", None) for name, feature in inner.items()}
     else:
-        metadata = getattr(getattr(data, "schema", None), "metadata", None) or {}
-        described = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {})
         named = {
-            name: (feature.get("feature") or feature).get("names")
-            for name, feature in (described.get("features") or {}).items()
-            if isinstance(feature, Mapping)
+            name: _inside(_inside(feature, "feature") or feature, "names")
+            for name, feature in _described(data).items()
         }
-    return {name: list(names) for name, names in named.items() if names}
+    return {str(name): list(names) for name, names in named.items() if _are_names(names)}
+
+
+def _described(data: object) -> Mapping[str, Any]:
+    """What `datasets` wrote of the columns into the schema; anybody can write there."""
+    metadata = getattr(getattr(data, "schema", data), "metadata", None)
+    try:
+        described = json.loads(_inside(metadata, b"huggingface") or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    features = _inside(_inside(described, "info"), "features")
+    return features if isinstance(features, Mapping) else {}
+
+
+def _inside(value: object, name: str | bytes) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _are_names(names: object) -> TypeGuard[list[str]]:
+    """Whether it is a list of class names that can be told apart."""
+    return (
+        isinstance(names, list)
+        and bool(names)
+        and all(isinstance(name, str) for name in names)
+        and len(set(names)) == len(names)
+    )
 
 
 def _content_hash(columns: dict[str, list[Any]]) -> str:
     digest = hashlib.sha256()
     for name, values in columns.items():
-        written = json.dumps([name, values], default=str, ensure_ascii=False)
+        try:
+            written = json.dumps([name, values], default=str, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError):  # keys that are no texts, lists in lists
+            written = repr((name, values))
         digest.update(written.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

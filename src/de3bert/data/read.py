@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from de3bert.data.columns import choose_columns
-from de3bert.data.decode import decode, decompress
+from de3bert.data.decode import decode, read_bytes, read_stream
 from de3bert.data.formats import FORMATS, read_file, suffix_of, supported
 from de3bert.data.frame import Frame, frame_of
 from de3bert.data.hub import looks_like_id, read_hub
@@ -19,9 +19,10 @@ from de3bert.data.table import Table
 from de3bert.data.values import checked_labels, checked_texts
 from de3bert.errors import De3Error, UsageError
 
-__all__ = ["read_inputs", "read_lines", "read_table"]
+__all__ = ["STDIN", "no_file", "place_of", "read_inputs", "read_lines", "read_table"]
 
 STDIN = "standard input"
+SHOWN = 80  # characters of what was given that a message repeats
 
 
 def read_table(
@@ -48,8 +49,8 @@ def read_table(
         config: Configuration of a hub id, such as "sst2" of "nyu-mll/glue".
         need_labels: Whether rows without labels are an error.
         limit: Read only this many rows from the start.
-        label_names: What integer labels stand for, where the data does not say it: the names of 0,
-            1, 2 ..., or a name by number.
+        label_names: What numbers among the labels stand for: names in the order of the numbers, or
+            the name of each number. By default what the data itself says, if it does.
 
     Example:
         >>> table = read_table({"review": ["a joy", "a bore"], "label": ["pos", "neg"]})
@@ -59,13 +60,12 @@ def read_table(
     if limit is not None and limit < 1:
         raise UsageError(f"The limit on rows must be 1 or more, got {limit}.")
     frame = _read_frame(source, split, config).head(limit)
-    table = _table(frame, text, text_pair, label, need_labels)
-    return table if label_names is None else replace(table, label_names=label_names)
+    return _table(frame, text, text_pair, label, need_labels, label_names)
 
 
 def read_lines(stream: IO[str] | IO[bytes], source: str = STDIN) -> list[str]:
     """One text per line of `stream`; an empty line is an error that names it."""
-    return _lines(_bytes_of(stream), source)
+    return _lines(read_stream(stream, source), source)
 
 
 def read_inputs(
@@ -81,21 +81,24 @@ def read_inputs(
     if os.fspath(source) == "-":
         if stdin is None:
             raise UsageError('"-" reads standard input, but there is none here.')
-        data = _bytes_of(stdin)
+        data = read_stream(stdin, STDIN)
         if data.lstrip().startswith(b"{"):
             frame = replace(FORMATS["jsonl"](data, STDIN), sha256=_sha256(data))
             return _table(frame, text, text_pair, None, need_labels=False)
         return _line_table(data, STDIN, text or text_pair)
-    path = Path(source).expanduser()
+    path = place_of(source)
     if suffix_of(path) == "txt" and path.is_file():
-        stored = path.read_bytes()
-        data = decompress(stored, str(path)) if path.suffix.lower() == ".gz" else stored
-        return _line_table(data, str(path), text or text_pair)
+        return _line_table(read_bytes(path)[0], str(path), text or text_pair)
     return read_table(source, text=text, text_pair=text_pair, need_labels=False)
 
 
 def _table(
-    frame: Frame, text: str | None, pair: str | None, label: str | None, need_labels: bool
+    frame: Frame,
+    text: str | None,
+    pair: str | None,
+    label: str | None,
+    need_labels: bool,
+    names: LabelNames | None = None,
 ) -> Table:
     chosen = choose_columns(
         frame.columns, frame.source, text=text, pair=pair, label=label, need_labels=need_labels
@@ -105,7 +108,7 @@ def _table(
     labels = None
     if chosen.label is not None:
         try:
-            labels = checked_labels(frame, chosen.label)
+            labels = checked_labels(frame, chosen.label, names)
         except De3Error:
             # A column that only looks like labels must not stop a prediction.
             if need_labels or label is not None:
@@ -121,7 +124,7 @@ def _table(
         text_column=chosen.text,
         pair_column=chosen.pair,
         label_column=label_column,
-        label_names=frame.class_names.get(label_column) if label_column else None,
+        label_names=(names or frame.class_names.get(label_column)) if label_column else None,
     )
 
 
@@ -129,7 +132,7 @@ def _read_frame(source: object, split: str | None, config: str | None) -> Frame:
     if not isinstance(source, str | os.PathLike):
         _refuse_parts(frame := frame_of(source), split, config)
         return frame
-    path = Path(source).expanduser()
+    path = place_of(source)
     if path.is_dir():
         return read_hub(str(path), config, split)
     if path.exists():
@@ -138,7 +141,21 @@ def _read_frame(source: object, split: str | None, config: str | None) -> Frame:
     named = str(source)
     if suffix_of(path) not in FORMATS and (looks_like_id(named) or split or config):
         return read_hub(named, config, split)
-    raise UsageError(_no_file(path))
+    raise UsageError(no_file(path))
+
+
+def place_of(source: str | os.PathLike[str]) -> Path:
+    """The path of a source; UsageError for what cannot be a path, such as a whole text."""
+    try:
+        path = Path(source).expanduser()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f'"{str(source)[:SHOWN]}" cannot be read as a file ({reason}). Give a file, a hub id '
+            "such as owner/name, or - for standard input."
+        ) from error
+    return path
 
 
 def _refuse_parts(frame: Frame, split: str | None, config: str | None) -> None:
@@ -149,21 +166,17 @@ def _refuse_parts(frame: Frame, split: str | None, config: str | None) -> None:
         )
 
 
-def _no_file(path: Path) -> str:
+def no_file(path: Path) -> str:
+    """Says that there is no such file, and which one may be meant."""
     folder = path.parent
     if not folder.is_dir():
         return f"There is no file {path}: the folder {folder} does not exist."
-    files = [item.name for item in folder.iterdir() if item.is_file()]
+    listed = folder.iterdir() if os.access(folder, os.R_OK) else ()
+    files = [item.name for item in listed if item.is_file()]
     close = difflib.get_close_matches(path.name, files, n=1)
     if close:
         return f'There is no file {path}. Did you mean "{folder / close[0]}"?'
     return f"There is no file {path}. Give a file ({supported()}) or a hub id such as owner/name."
-
-
-def _bytes_of(stream: IO[str] | IO[bytes]) -> bytes:
-    # The bytes below a text stream: its own decoding would hide where the input is not UTF-8.
-    content: str | bytes = getattr(stream, "buffer", stream).read()
-    return content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
 
 
 def _lines(data: bytes, source: str) -> list[str]:

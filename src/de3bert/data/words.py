@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 from de3bert.data.columns import SINGLES
-from de3bert.data.decode import decode, decompress
+from de3bert.data.conll import ACCEPTED, LINES, sentences_of
+from de3bert.data.decode import read_bytes
 from de3bert.data.formats import FORMATS, read_file, suffix_of
-from de3bert.data.frame import Frame, frame_of
+from de3bert.data.frame import Frame, Unreadable, frame_of
 from de3bert.data.hub import looks_like_id, read_hub
 from de3bert.data.label_names import LabelNames
 from de3bert.data.labels import label_value
+from de3bert.data.read import place_of
 from de3bert.errors import De3Error, UsageError
+from de3bert.limits import check_limit
+from de3bert.printable import cut_list
 
-__all__ = ["WordTable", "read_word_inputs", "read_words"]
+__all__ = ["WordTable", "choose_words", "read_words", "sound_words"]
 
 WORDS = ("tokens", "words")
 TAGS = ("tags", "ner_tags", "labels", "label")
-LINES = ("conll", "bio", "iob", "iob2", "txt")  # a word and its tag per line
-ACCEPTED = (
-    "Give .jsonl, .json or .parquet with a list of words and a list of tags in each row, or "
-    f"{', '.join('.' + name for name in LINES)} with a word and its tag per line and a blank line "
-    "between sentences."
-)
-DOCUMENT = "-DOCSTART-"  # stands between documents in CoNLL files, and is no word
-STDIN = "standard input"
+HALF = re.compile("[\ud800-\udfff]")  # of a pair of surrogates
+SHOWN = 80  # characters of a value that a message repeats
 
 
 @dataclass(frozen=True)
@@ -107,37 +105,10 @@ def read_words(
     return table if label_names is None else replace(table, label_names=label_names)
 
 
-def read_word_inputs(
-    source: str | os.PathLike[str],
-    stdin: IO[bytes] | None = None,
-    words: str | None = None,
-) -> WordTable:
-    """Sentences to predict on: a file, or `-` for standard input.
-
-    Standard input is JSON lines when it starts with `{`, else one sentence per line, its words
-    parted by spaces.
-    """
-    if os.fspath(source) != "-":
-        return read_words(source, words=words, need_tags=False)
-    if stdin is None:
-        raise UsageError('"-" reads standard input, but there is none here.')
-    data = stdin.read()
-    if not data.strip():
-        raise De3Error(f"{STDIN} is empty: give one sentence per line.")
-    digest = hashlib.sha256(data).hexdigest()
-    if data.lstrip().startswith(b"{"):
-        frame = replace(FORMATS["jsonl"](data, STDIN), sha256=digest)
-        return _table(frame, words, None, need_tags=False)
-    lines = [line.split() for line in decode(data, STDIN).removesuffix("\n").split("\n")]
-    numbers = range(1, len(lines) + 1)
-    frame = Frame({"words": lines}, STDIN, numbers, sha256=digest, unit="line")
-    return _table(frame, None, None, need_tags=False)
-
-
 def _read(source: object, split: str | None, config: str | None) -> Frame:
     if not isinstance(source, str | os.PathLike):
         return frame_of(source)
-    path = Path(source).expanduser()
+    path = place_of(source)
     if path.is_dir() or (not path.exists() and (looks_like_id(str(source)) or split or config)):
         return read_hub(str(source), config, split)
     if not path.exists():
@@ -150,48 +121,20 @@ def _read(source: object, split: str | None, config: str | None) -> Frame:
 
 
 def _read_lines(path: Path) -> Frame:
-    """A word first and its tag last on every line; what stands between is left out."""
-    try:
-        stored = path.read_bytes()
-    except OSError as error:
-        raise De3Error(f"Could not read {path}: {error.strerror}.") from error
-    packed = path.name.lower().endswith(".gz")
-    text = decode(decompress(stored, str(path)) if packed else stored, str(path))
-    groups: list[list[list[str]]] = [[]]
-    numbers: list[int] = []  # the line each sentence starts on
-    for number, line in enumerate(text.split("\n"), start=1):
-        cells = line.strip().split("\t") if "\t" in line.strip() else line.split()
-        if not cells or cells[0] == DOCUMENT:
-            if groups[-1]:
-                groups.append([])
-            continue
-        if not groups[-1]:
-            numbers.append(number)
-        groups[-1].append(cells)
-        _check_width(groups[0][0], cells, path, number)
-    rows = [group for group in groups if group]
-    if not rows:
-        raise De3Error(f"{path} holds no sentences. {ACCEPTED}")
-    columns: dict[str, list[Any]] = {"words": [[cells[0] for cells in row] for row in rows]}
-    if len(rows[0][0]) > 1:
-        columns["tags"] = [[cells[-1] for cells in row] for row in rows]
-    digest = hashlib.sha256(stored).hexdigest()
-    return Frame(columns, str(path), numbers, sha256=digest, unit="line")
-
-
-def _check_width(first: list[str], cells: list[str], path: Path, number: int) -> None:
-    if len(cells) != len(first):
-        raise De3Error(
-            f"{path}, line {number}: {len(cells)} fields where the first line has {len(first)}. "
-            "Every line is a word and its tag, a blank line ends a sentence."
-        )
+    data, digest = read_bytes(path)
+    rows = list(sentences_of([data], str(path)))
+    for row in rows:
+        if row.fault:
+            raise De3Error(f"{path}, {row.fault}")
+    names = rows[0].columns
+    columns: dict[str, list[Any]] = {name: [row.columns[name] for row in rows] for name in names}
+    return Frame(columns, str(path), [row.number for row in rows], sha256=digest, unit="line")
 
 
 def _table(frame: Frame, words: str | None, tags: str | None, need_tags: bool) -> WordTable:
-    column = _column(frame, words, WORDS, "words", "--text")
-    assert column is not None  # words are always needed
+    column = choose_words(frame.columns, frame.source, words)
     sentences = [_words(value, frame, column, at) for at, value in enumerate(frame.columns[column])]
-    chosen = _column(frame, tags, TAGS, "tags", "--label", needed=need_tags)
+    chosen = _column(frame.columns, frame.source, tags, TAGS, "tags", "--label", need_tags)
     found = None
     if chosen is not None:
         found = [
@@ -202,46 +145,76 @@ def _table(frame: Frame, words: str | None, tags: str | None, need_tags: bool) -
     return WordTable(sentences, found, frame.columns, frame.source, frame.sha256, names)
 
 
+def choose_words(names: Iterable[str], source: str, given: str | None) -> str:
+    """The column of the word lists: as given, or by its usual names."""
+    column = _column(names, source, given, WORDS, "words", "--text", needed=True)
+    assert column is not None
+    return column
+
+
 def _column(
-    frame: Frame,
+    names: Iterable[str],
+    source: str,
     given: str | None,
     usual: tuple[str, ...],
     what: str,
     option: str,
-    needed: bool = True,
+    needed: bool,
 ) -> str | None:
-    if given is not None and given not in frame.columns:
-        have = ", ".join(frame.columns)
-        raise UsageError(f'{frame.source} has no column "{given}". Columns found: {have}.')
-    by_name = {name.strip().lower(): name for name in reversed(list(frame.columns))}
+    have = list(names)
+    if given is not None and given not in have:
+        raise UsageError(f'{source} has no column "{given}". Columns found: {cut_list(have)}.')
+    by_name = {name.strip().lower(): name for name in reversed(have)}
     chosen = given or next((by_name[name] for name in usual if name in by_name), None)
     if chosen is None and needed:
         hint = ""
         if any(name in by_name for name in SINGLES):
             hint = " It looks like rows of text: leave out the task words to classify them."
         raise UsageError(
-            f"{frame.source} has no column of {what} (usual names: {', '.join(usual)}); name yours "
-            f"with {option}. Columns found: {', '.join(frame.columns)}.{hint}"
+            f"{source} has no column of {what} (usual names: {', '.join(usual)}); name yours "
+            f"with {option}. Columns found: {cut_list(have)}.{hint}"
         )
     return chosen
 
 
 def _words(value: object, frame: Frame, column: str, at: int) -> list[str]:
-    place = f'{frame.source}, {frame.places([at])}: "{column}"'
-    if isinstance(value, str) or not hasattr(value, "__len__"):
-        raise UsageError(f"{place} is a {type(value).__name__}, not a list of words. {ACCEPTED}")
+    try:
+        return sound_words(value, column)
+    except De3Error as error:
+        raise type(error)(f"{frame.source}, {frame.places([at])}: {error}") from error
+
+
+def sound_words(value: object, column: str = "words") -> list[str]:
+    """One value as a sentence, or a De3Error that says why it is none."""
+    if isinstance(value, Unreadable):
+        raise De3Error(f'"{column}" cannot be read ({value.reason}). Repair or remove the row.')
+    if not _is_list(value):
+        raise UsageError(f'"{column}" is a {type(value).__name__}, not a list of words. {ACCEPTED}')
     found: list[str] = list(value)  # type: ignore[call-overload]
     if not found:
-        raise De3Error(f"{place} is an empty sentence. Remove the row.")
-    bad = next((word for word in found if not isinstance(word, str) or not word.strip()), None)
-    if bad is not None or None in found:
-        raise De3Error(f"{place} holds {bad!r}, which is not a word. Repair or remove the row.")
+        raise De3Error(f'"{column}" is an empty sentence. Remove the row.')
+    bad = next((at for at, word in enumerate(found) if not _is_word(word)), None)
+    if bad is not None:
+        shown = repr(found[bad])[:SHOWN]
+        raise De3Error(f'"{column}" holds {shown}, which is not a word. Repair or remove the row.')
+    check_limit("text", sum(map(len, found)), f'"{column}"')
     return found
+
+
+def _is_list(value: object) -> bool:
+    if isinstance(value, str | bytes | Mapping | Set):
+        return False
+    return hasattr(value, "__len__") and hasattr(value, "__iter__")
+
+
+def _is_word(word: object) -> bool:
+    """A text with something in it that can be written as UTF-8."""
+    return isinstance(word, str) and bool(word.strip()) and not HALF.search(word)
 
 
 def _tags(value: object, words: int, frame: Frame, column: str, at: int) -> list[str | int]:
     place = f"{frame.source}, {frame.places([at])}"
-    if isinstance(value, str) or not hasattr(value, "__len__"):
+    if not _is_list(value):
         kind = type(value).__name__
         raise UsageError(f'{place}: "{column}" is a {kind}, not a list with a tag for each word.')
     found = [label_value(tag, place) for tag in value]  # type: ignore[attr-defined]

@@ -17,13 +17,15 @@ from de3bert.exits import Policy, Trace
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.metrics import METRICS, per_class, score, score_interval
 from de3bert.machine import versions
+from de3bert.progress import track
 from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.facts import Facts
 
 __all__ = [
     "Evaluation",
     "class_numbers",
     "evaluate",
-    "predict_rows",
+    "numbers_of",
     "token_layers_mean",
     "trace_table",
 ]
@@ -60,9 +62,14 @@ class Evaluation:
 
 def class_numbers(classifier: Classifier, table: Table) -> NDArray[np.int64]:
     """A table's labels as the model numbers its classes; one unseen in training is refused."""
+    return numbers_of(classifier.config, table)
+
+
+def numbers_of(facts: Facts, table: Table) -> NDArray[np.int64]:
+    """The same for a model that is not loaded yet."""
     if table.labels is None:
         raise UsageError(f"{table.source} has no label column; scores need labels (--label NAME).")
-    classes = LabelSet(classifier.label_names, positions=classifier.config.numbered_labels)
+    classes = LabelSet(facts.label_names, positions=facts.numbered_labels)
     return classes.encode(table.labels, names=table.label_names)
 
 
@@ -103,6 +110,7 @@ def evaluate(
     policy: str | Policy | None = None,
     metric: str | None = None,
     batch_size: int = 32,
+    progress: str | None = None,
 ) -> Evaluation:
     """Predicts with real stopping and scores the answers, by default with the model's metric.
 
@@ -113,7 +121,9 @@ def evaluate(
     chosen = classifier.policy(point, policy)
     labels = class_numbers(classifier, table)
     start = time.perf_counter()
-    answers = classifier.predict(table.inputs(), policy=chosen, batch_size=batch_size)
+    # In a stream, because that is read as it is answered, which shows how far it is.
+    inputs = track(table.inputs(), progress)
+    answers = list(classifier.predict_iter(inputs, policy=chosen, batch_size=batch_size))
     seconds = time.perf_counter() - start
     number = {name: index for index, name in enumerate(classifier.label_names)}
     predicted = np.array([number[answer.label] for answer in answers])
@@ -138,24 +148,3 @@ def evaluate(
         token_layers_mean=per_token,
         token_layer_speedup=None if per_token is None else base / per_token,
     )
-
-
-def predict_rows(
-    classifier: Classifier,
-    table: Table,
-    *,
-    point: str | None = None,
-    policy: str | Policy | None = None,
-    batch_size: int = 32,
-) -> list[dict[str, Any]]:
-    """One dict per row: the input's own columns, then label, score, exit_layer and layers.
-
-    A column of the input that has one of these names is kept under `input_NAME`.
-    """
-    answers = classifier.predict(table.inputs(), point=point, policy=policy, batch_size=batch_size)
-    own = set(answers[0].to_json()) if answers else set()
-    columns = {f"input_{k}" if k in own else k: v for k, v in table.columns.items()}
-    return [
-        {**{name: values[row] for name, values in columns.items()}, **answer.to_json()}
-        for row, answer in enumerate(answers)
-    ]

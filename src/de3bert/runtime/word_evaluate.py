@@ -36,7 +36,6 @@ __all__ = [
     "evaluate_words",
     "is_word_model",
     "load_words",
-    "predict_sentences",
 ]
 
 
@@ -118,24 +117,6 @@ def evaluate_words(
         exit_histogram=exit_histogram(layers, classifier.backend.exit_layers),
         seconds=seconds,
     )
-
-
-def predict_sentences(
-    classifier: WordClassifier,
-    table: WordTable,
-    *,
-    point: str | None = None,
-    policy: str | None = None,
-    batch_size: int = 32,
-) -> list[dict[str, Any]]:
-    """One dict per sentence: the input's own columns, then words, tags, scores and exit layers."""
-    answers = classifier.predict(table.inputs(), point, policy=policy, batch_size=batch_size)
-    own = set(TaggedSentence.__dataclass_fields__)
-    kept = {k if k not in own else f"input_{k}": v for k, v in table.columns.items()}
-    return [
-        {**{name: values[row] for name, values in kept.items()}, **answer.to_json()}
-        for row, answer in enumerate(answers)
-    ]
 
 
 def calibrate_word_model(
