@@ -8,12 +8,13 @@ import os
 import re
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from de3bert.errors import De3Error
+from de3bert.errors import De3Error, UsageError
 from de3bert.limits import check_limit
 from de3bert.locks import OLD, PARTIAL, alive, close, sweep
 
@@ -23,6 +24,7 @@ __all__ = [
     "disk_is_full",
     "read_document",
     "read_json",
+    "read_toml",
     "replace_file",
     "replace_folder",
     "write_json",
@@ -35,6 +37,7 @@ NO_SPACE_TEXT = re.compile(
     rf"os error ({'|'.join(map(str, NO_SPACE))})\b|No space left|inline_container.*unexpected pos"
 )
 REFUSALS = {
+    errno.ENOENT: "no folder can be made there; choose another place",
     errno.EACCES: "no permission to write there; choose another place",
     errno.EPERM: "no permission to write there; choose another place",
     errno.EROFS: "that disk is read-only; choose another place",
@@ -109,6 +112,7 @@ def replace_folder(target: str | Path) -> Iterator[Path]:
 def check_folder_place(target: str | Path) -> None:
     """De3Error when no folder can be written there; for before the work, whose end writes it."""
     target = Path(target).absolute()
+    _check_parent(target)
     if target.is_symlink():
         raise De3Error(
             f"Could not write {target}: it is a symbolic link, and a folder is replaced as a "
@@ -116,15 +120,14 @@ def check_folder_place(target: str | Path) -> None:
         )
     if target.exists() and not target.is_dir():
         raise De3Error(f"Could not write {target}: {REFUSALS[errno.ENOTDIR]}. Nothing was changed.")
-    _check_parent(target)
 
 
 def check_file_place(target: str | Path) -> None:
     """De3Error when no file can be written there; for before the work, whose end writes it."""
     target = Path(target).absolute()
+    _check_parent(target)
     if target.is_dir():
         raise De3Error(f"Could not write {target}: {REFUSALS[errno.EISDIR]}. Nothing was changed.")
-    _check_parent(target)
 
 
 def _check_parent(target: Path) -> None:
@@ -193,6 +196,21 @@ def read_json(path: Path, advice: str = "") -> dict[str, Any]:
     return document
 
 
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The settings of a TOML file; UsageError when it cannot be read or is none.
+
+    Args:
+        what: what the file is, as the start of the message.
+    """
+    try:
+        check_limit("document", path.stat().st_size, f"{what} {path}")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{what} {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, nested thousands deep
+        raise UsageError(f"{what} {path} is not valid TOML: {error}") from error
+
+
 def disk_is_full(error: BaseException) -> bool:
     """Whether a writer failed for want of space, whatever kind of error it raised."""
     if isinstance(error, OSError):
@@ -236,3 +254,5 @@ def _explained(target: Path) -> Iterator[None]:
         if reason is None:
             raise
         raise De3Error(f"Could not write {target}: {reason}. Nothing was changed.") from error
+    except ValueError as error:  # a zero byte
+        raise De3Error(f"Could not write {str(target)!r}: {error}. Choose another name.") from error

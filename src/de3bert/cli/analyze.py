@@ -23,6 +23,7 @@ from de3bert.cli.options import (
 )
 from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
+from de3bert.files import check_file_place
 
 if TYPE_CHECKING:
     from de3bert.analysis import Analysis
@@ -100,6 +101,7 @@ def run(
     }  # fmt: skip
     given = {key: value for key, value in asked.items() if value is not None}
     _check_taken(analysis, given, asked)
+    check_file_place(out / "result.json")
     table = None
     if data is not None:
         table = read_table(

@@ -13,6 +13,7 @@ import typer
 from de3bert.cli.options import Data, Json, Label, Quiet, Text, TextPair
 from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
+from de3bert.runtime.threads import check_threads
 
 if TYPE_CHECKING:
     from de3bert.data.table import Table
@@ -61,7 +62,7 @@ def run(
 ) -> None:
     """Time a bundle against other ways to run its model, one text at a time and in batches."""
     voice = Voice(json, quiet)
-    if threads is not None:
+    if check_threads(threads) is not None:
         # Before the tokenizer's own pool is made, which would take every core.
         os.environ["RAYON_NUM_THREADS"] = str(threads)
     from de3bert.bench.run import Request, run_bench

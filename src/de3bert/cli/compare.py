@@ -11,6 +11,7 @@ import typer
 
 from de3bert.cli.options import Json, Quiet
 from de3bert.cli.output import Voice, grid
+from de3bert.files import check_file_place
 
 EXAMPLE = "Example: de3 compare studies/paper_methods.toml --out results/paper-methods"
 
@@ -53,6 +54,7 @@ def run(
 
     spec = load_study(study)
     place = out or Path("results") / study.stem
+    check_file_place(place / "study.json")
     command = shlex.join(["de3", *sys.argv[1:]])
     work = Study(spec, runs or Path("runs") / study.stem, command)
     failed = {}

@@ -10,6 +10,7 @@ import typer
 from de3bert.cli.options import Json, Quiet
 from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
+from de3bert.files import check_file_place
 
 HELP = "The paper, table by table and figure by figure: ours beside the published numbers."
 
@@ -39,6 +40,7 @@ def make_report(
 
     if not results.is_dir():
         raise UsageError(f"There is no folder {results}. Say where results are with --results.")
+    check_file_place(out / "index.html")
     report = build_report(results)
     for problem in report.problems:
         voice.warn(problem)

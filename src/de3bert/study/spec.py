@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from de3bert.data.packaged import minilm_folder
 from de3bert.errors import UsageError
+from de3bert.files import read_toml
 
 __all__ = ["LatencySpec", "StudySpec", "TaskSpec", "expand", "load_study"]
 
@@ -138,12 +138,7 @@ class StudySpec(Section):
 
 def load_study(path: str | Path) -> StudySpec:
     """Reads and checks a study file; UsageError names every wrong setting."""
-    try:
-        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"The study file {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"The study file {path} is not valid TOML: {error}") from error
+    settings = read_toml(Path(path), "The study file")
     try:
         return StudySpec.model_validate(settings)
     except ValidationError as error:
