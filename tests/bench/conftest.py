@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +43,7 @@ def int8_bundle(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Path:
         manifest = Manifest.read(out)
         for graph in manifest.graphs:
             quantise_graph(out / graph.file)
-        replace(manifest, precision="int8").write(out)
+        manifest.model_copy(update={"precision": "int8"}).write(out)
 
     return once(tmp_path_factory, "bench-int8", build)
 
