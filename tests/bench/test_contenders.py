@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import de3bert
+from de3bert import Classifier
 from de3bert.bench.contender import CONTENDERS, find
 from de3bert.bench.material import Material, load_bundle
 from de3bert.bench.ours import at_points
@@ -56,7 +58,9 @@ def test_eight_bits_give_nearly_the_same(material, model, texts):
 
 def test_pairs_of_texts(material, model, texts):
     pairs = list(zip(texts[:10], texts[10:20], strict=True))
-    right = [answer.label for answer in model.predict(pairs, policy="full")]
+    of_pairs = Classifier(model.backend, model.source)
+    of_pairs.config = replace(model.config, text_pairs=True)
+    right = [answer.label for answer in of_pairs.predict(pairs, policy="full")]
     for name in ("hf", "ort"):
         assert [answer.label for answer in made(material, name).predict(pairs, 4)] == right
 
