@@ -4,13 +4,17 @@
     >>> clf = de3bert.load("runs/demo/model")
     >>> clf.predict(["a joy from start to finish"], point="2x")
 
-Importing this package loads neither torch nor transformers.
+Importing this package loads neither torch nor transformers. After it, in whatever order the two
+are imported, transformers opens our model folders: `AutoModelForSequenceClassification`,
+`AutoConfig`, `AutoTokenizer` and `pipeline("text-classification", folder)`, which run full depth.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from de3bert import auto_classes
 
 if TYPE_CHECKING:
     from de3bert.runtime.classifier import Classifier
@@ -27,6 +31,8 @@ _HOME = {
     "Prediction": "de3bert.runtime.prediction",
     "load": "de3bert.runtime.load",
 }
+
+auto_classes.announce()
 
 
 def __getattr__(name: str) -> Any:

@@ -37,6 +37,8 @@ MAY_IMPORT = {
     | {"study", "analysis", "training", "runtime", "model", "methods", "exits", "data", "figures"}
     | {"files", "machine", "tabular"},
     "figures": {"exits", "files", "errors"},
+    # The stand-in that imports the real config when a folder is opened.
+    "auto_classes": {"errors", "model"},
     "errors": set(),
     "registry": {"errors"},
     "limits": {"errors", "registry"},
@@ -50,6 +52,7 @@ MAY_IMPORT = {
 }
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 FREE_OF_HEAVY = {
+    "auto_classes",
     "exits",
     "data",
     "methods",

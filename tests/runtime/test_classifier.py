@@ -16,6 +16,8 @@ from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.runtime.evaluate import evaluate
 from de3bert.runtime.points import store_points
 
+from .fakes import set_config
+
 TEXT = "the best film was a joy but the plot is dull"
 
 
@@ -49,10 +51,9 @@ def test_no_texts_no_answers(classifier):
     assert classifier.truncated == 0
 
 
-@pytest.mark.parametrize("verb", ["predict", "trace"])
-def test_one_string_is_not_a_list_of_texts(classifier, verb):
-    with pytest.raises(UsageError, match=r"list of texts.*\[text\]"):
-        getattr(classifier, verb)("a good film")
+def test_one_string_is_one_text(classifier):
+    assert classifier.predict("a good film") == classifier.predict(["a good film"])
+    assert classifier.trace("a good film").rows == 1
 
 
 @pytest.mark.parametrize("verb", ["predict", "trace"])
@@ -150,8 +151,10 @@ def test_the_numbers_of_an_explanation_follow_the_formulas(classifier):
         assert row.edr == pytest.approx(edr, abs=1e-4)
 
 
-def test_an_explanation_prints_as_a_table(classifier):
-    found = classifier.explain(("good film", "bad plot"), policy="layer(2)")
+@pytest.mark.parametrize("pair", [("good film", "bad plot"), ["good film", "bad plot"]])
+def test_an_explanation_prints_as_a_table(model_copy, pair):
+    set_config(model_copy, text_pairs=None)
+    found = de3bert.load(model_copy).explain(pair, policy="layer(2)")
     text, policy, header, *rows = str(found).splitlines()
     assert (text, policy) == ("good film | bad plot", "policy: layer(2)")
     assert header.split() == ["layer", "label", "score", "entropy", "distance", "next", "ratio",

@@ -117,7 +117,7 @@ def _kind(label: str, runs: Sequence[Subject], length: int) -> dict[str, Any]:
 
 def _row(subject: Subject, length: int) -> TokenRow:
     """A token row of just this length, with the fields that the tokenizer gives."""
-    fields = subject.classifier.encode(["a"])[0]
+    fields = subject.classifier.backend.encoder(["a"]).rows[0]
     row: dict[str, list[int]] = {
         name: [1 if name == "attention_mask" else 0] * length for name in fields
     }

@@ -57,8 +57,10 @@ class Agreement:
 
 
 def compare(model: Classifier, bundle: Classifier) -> Agreement:
-    """Runs both on texts and pairs of all kinds and lengths."""
-    seen = [_both(model, bundle, texts) for texts in (TEXTS, PAIRS)]
+    """Runs both on texts and pairs of all kinds and lengths, as far as the model reads them."""
+    given: list[tuple[TextInput, ...]] = [TEXTS] if model.config.text_pairs is not True else []
+    given += [PAIRS] if model.config.text_pairs is not False else []
+    seen = [_both(model, bundle, texts) for texts in given]
     return Agreement(
         rows=sum(each.rows for each in seen),
         entropy=max(each.entropy for each in seen),

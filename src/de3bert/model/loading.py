@@ -36,4 +36,5 @@ def read_model(source: str) -> EarlyExitForSequenceClassification:
             f"The weights in {source} are incomplete: {len(missing)} tensors are missing, "
             f"the first is {missing[0]}."
         )
+    model.knows_full_depth = True
     return model

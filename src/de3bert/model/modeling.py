@@ -29,6 +29,7 @@ from de3bert.model.chunks import length_chunks
 from de3bert.model.config import EarlyExitConfig
 from de3bert.model.depth import DEPTHS, keep_layers
 from de3bert.model.encoder import Encoder
+from de3bert.model.full_depth import tell_full_depth
 from de3bert.model.heads import HEADS, Reading
 from de3bert.model.layout import Layout, find_layout
 from de3bert.model.outputs import EarlyExitOutput
@@ -64,6 +65,7 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
     # Strict: the plain list protects from fp16 only, and bf16 is too coarse for a moving mean.
     # The vectors alone: named as a whole, the bank's flags and counts would become floats too.
     _keep_in_fp32_modules_strict = ["prototypes.vectors"]  # noqa: RUF012
+    knows_full_depth = False  # whoever calls it was told, or is this package
     _supports_sdpa = True
     _supports_flash_attn = True
 
@@ -212,6 +214,8 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
                 word, and its labels are (rows, words). See `de3bert.model.words`.
             halts: of a model of words, the layer at which each word halts, (rows, words).
         """
+        if labels is None:
+            tell_full_depth(self)
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         inputs = {
             "input_ids": input_ids,

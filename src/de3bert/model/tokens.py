@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import torch
@@ -22,6 +23,9 @@ class TextEncoder:
         tokenizer.padding_side = "right"
         self.tokenizer = tokenizer
         self.max_length = max_length
+        # A tokenizer keeps how it cuts and pads from call to call, and refuses to be told while
+        # another thread is using it.
+        self.alone = threading.Lock()
 
     def __call__(self, inputs: Sequence[TextInput]) -> Encoded:
         if not inputs:
@@ -29,9 +33,10 @@ class TextEncoder:
         pairs = isinstance(inputs[0], tuple)
         first = [text[0] if pairs else text for text in inputs]
         second = [text[1] for text in inputs] if pairs else None
-        batch = self.tokenizer(
-            first, second, truncation=True, max_length=self.max_length, padding=False
-        )
+        with self.alone:
+            batch = self.tokenizer(
+                first, second, truncation=True, max_length=self.max_length, padding=False
+            )
         cut = sum(bool(one.overflowing) for one in batch.encodings or ())
         names = list(batch.keys())
         rows = [{n: batch[n][i] for n in names} for i in range(len(inputs))]
@@ -63,6 +68,12 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
     except Exception as error:  # the tokenizers library raises bare Exceptions
         reason = reason_of(error, source)
         raise De3Error(f"The tokenizer of {source} could not be read: {reason}.") from error
+    # A folder without a vocabulary gives a tokenizer that knows nothing, not an error.
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+        raise De3Error(
+            f"The tokenizer of {source} has no words: the files of its vocabulary are missing "
+            "beside config.json (tokenizer.json, or vocab.txt and the like)."
+        )
     if not tokenizer.is_fast:
         raise De3Error(
             f"The tokenizer of {source} has no tokenizer.json (it is a slow one); "

@@ -42,13 +42,14 @@ class WordEncoder(TextEncoder):
         return Encoded(rows, cut)
 
     def _tokenize(self, sentences: list[list[str]]) -> BatchEncoding:
-        return self.tokenizer(
-            sentences,
-            is_split_into_words=True,
-            truncation=True,
-            max_length=self.max_length,
-            padding=False,
-        )
+        with self.alone:
+            return self.tokenizer(
+                sentences,
+                is_split_into_words=True,
+                truncation=True,
+                max_length=self.max_length,
+                padding=False,
+            )
 
     def _row(self, batch: BatchEncoding, index: int) -> TokenRow:
         numbers = [0 if number is None else number + 1 for number in batch.word_ids(index)]

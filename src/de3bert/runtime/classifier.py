@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from de3bert.data.tokens import TextInput, TokenRow
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import OperatingPoint, Policy, Trace, signals
+from de3bert.exits import Policy, Trace, signals
 from de3bert.exits.bandit import Bandit
 from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.replay import replay
 from de3bert.registry import unknown
+from de3bert.runtime.arguments import checked_count, checked_name, kind_of, shown
 from de3bert.runtime.engine import Backend, Outcome, run_batch, run_in_order, run_sorted
 from de3bert.runtime.explain import explained_layers, lambda_of
-from de3bert.runtime.facts import Facts
+from de3bert.runtime.inputs import as_stream, as_texts
+from de3bert.runtime.loaded import FULL, Loaded
 from de3bert.runtime.prediction import Explanation, Prediction
 from de3bert.runtime.tracing import record
-from de3bert.runtime.weights import weights_sha256
 
-__all__ = ["Classifier", "TextInput"]
+__all__ = ["FULL", "Classifier", "TextInput"]
 
-FULL = "full"
+# As users hold them; `as_texts` says what is accepted, and refuses the rest.
+Texts = str | tuple[str, str] | Iterable[TextInput | list[str]]
 REMEMBERED = 256  # policies that need not be read again
 WINDOW = 16  # batches that a stream reads ahead, to sort their rows by length
 
 
-class Classifier:
+class Classifier(Loaded):
     """A text classifier that stops at the layer its operating point allows.
+
+    Several threads may use one, each with texts and points of its own. It can be pickled, copied
+    and sent to other processes, where it opens its folder again; what a bandit has learned is not
+    sent along.
 
     Example:
         >>> clf = de3bert.load("runs/demo/model")
@@ -39,50 +45,33 @@ class Classifier:
         [Prediction(label='positive', score=0.856, exit_layer=2, layers=6)]
     """
 
+    backend: Backend
+
     def __init__(self, backend: Backend, source: str) -> None:
-        self.backend = backend
-        self.source = source
-        self.config: Facts = backend.facts
-        self.label_names = self.config.label_names
+        super().__init__(backend, source)
         self._chosen: dict[tuple[str | None, str | Policy | None], Policy] = {}
         self._bandits: dict[BanditRule, Bandit] = {}
-        self.truncated = 0  # texts of the last call that were longer than the limit
-
-    @property
-    def depth(self) -> int:
-        return int(self.backend.exit_layers[-1])
-
-    @functools.cached_property
-    def weights_sha256(self) -> str | None:
-        """Names the weights; None for a model that is not a local folder."""
-        return weights_sha256(self.source)
-
-    @property
-    def has_prototypes(self) -> bool:
-        return self.backend.has_prototypes
+        self._learning = threading.RLock()  # a bandit's rows come one after another
 
     @property
     def has_router(self) -> bool:
         return self.backend.has_router
 
-    @functools.cached_property
-    def points(self) -> dict[str, OperatingPoint]:
-        """The operating points stored in the model, by name."""
-        stored = self.config.operating_points
-        return {name: OperatingPoint.from_json(document) for name, document in stored.items()}
-
-    def point_name(self, point: str | None = None) -> str:
-        """The point that is used when `point` is asked for: the model's default for None."""
-        return point or self.config.default_point or FULL
-
     def policy(self, point: str | None = None, policy: str | Policy | None = None) -> Policy:
         """The policy of a point, or the one given; the model's default when neither is."""
-        asked = (point, policy)
-        if asked not in self._chosen:  # reading a line of text takes as long as a small layer
+        if not (policy is None or isinstance(policy, str | Policy)):
+            raise UsageError(
+                "A policy is one line of text, such as `entropy < 0.2`, or a Policy; got "
+                f"{shown(policy)} ({kind_of(policy)})."
+            )
+        asked = (checked_name("point", point), policy)
+        known = self._chosen.get(asked)
+        if known is None:  # reading a line of text takes as long as a small layer
+            known = self._choose(point, policy)
             if len(self._chosen) >= REMEMBERED:
-                self._chosen.clear()
-            self._chosen[asked] = self._choose(point, policy)
-        return self._chosen[asked]
+                self._chosen = {}  # not emptied: another thread may be reading it
+            self._chosen[asked] = known
+        return known
 
     def _choose(self, point: str | None, policy: str | Policy | None) -> Policy:
         if policy is not None:
@@ -96,7 +85,7 @@ class Classifier:
 
     def predict(
         self,
-        texts: Sequence[TextInput],
+        texts: Texts,
         point: str | None = None,
         *,
         policy: str | Policy | None = None,
@@ -104,26 +93,34 @@ class Classifier:
     ) -> list[Prediction]:
         """One prediction per text (or pair of texts), in input order.
 
+        Texts come as one str, a list, a tuple, a generator, an array or a column of str (numpy,
+        pandas, Arrow); pairs as tuples or lists of two.
+
         Rows that have left are dropped from the batch before the next layer; label and exit layer
         are those of one-by-one prediction, whatever the batch size.
 
         A bandit learns as it answers: its rows run one by one in input order, and the next call
         with the same policy goes on from there, until `forget`.
         """
-        _check_batch_size(batch_size)
+        size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
-        rows = self.encode(texts)
+        return self._answers(self.encode(texts), chosen, size)
+
+    def _answers(self, rows: list[TokenRow], policy: Policy, batch_size: int) -> list[Prediction]:
         if not rows:
             return []
-        if isinstance(chosen.rule, BanditRule):
-            return self._predictions(run_in_order(self.backend, rows, self._bandit(chosen.rule)))
+        if isinstance(policy.rule, BanditRule):
+            with self._learning:
+                bandit = self._bandit(policy.rule)
+                return self._predictions(run_in_order(self.backend, rows, bandit))
         if len(rows) <= batch_size:
-            return self._predictions(run_batch(self.backend, rows, chosen))
-        return self._predictions(run_sorted(self.backend, rows, chosen, batch_size))
+            return self._predictions(run_batch(self.backend, rows, policy))
+        return self._predictions(run_sorted(self.backend, rows, policy, batch_size))
 
     def forget(self) -> None:
         """Lets every bandit start anew, as if nothing had been predicted yet."""
-        self._bandits.clear()
+        with self._learning:
+            self._bandits.clear()
 
     def _bandit(self, rule: BanditRule) -> Bandit:
         """What was learned so far with these settings."""
@@ -133,7 +130,7 @@ class Classifier:
 
     def predict_iter(
         self,
-        texts: Iterable[TextInput],
+        texts: Texts,
         point: str | None = None,
         *,
         policy: str | Policy | None = None,
@@ -144,44 +141,32 @@ class Classifier:
         Reads some batches ahead, so that rows of similar length share one. `truncated` counts over
         the whole stream.
         """
-        _check_batch_size(batch_size)
+        size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
-        return self._stream(iter(texts), chosen, batch_size)
+        return self._stream(as_stream(texts, self.config.text_pairs), chosen, size)
 
     def _stream(
-        self, texts: Iterator[TextInput], policy: Policy, batch_size: int
+        self, texts: Iterator[Any], policy: Policy, batch_size: int
     ) -> Iterator[Prediction]:
-        cut = 0
+        cut, first = 0, 1
         while ahead := list(itertools.islice(texts, WINDOW * batch_size)):
-            answers = self.predict(ahead, policy=policy, batch_size=batch_size)
-            cut += self.truncated
+            answers = self._answers(self._encoded(ahead, first), policy, batch_size)
+            cut, first = cut + self.truncated, first + len(ahead)
             self.truncated = cut
             yield from answers
 
-    def encode(self, texts: Sequence[TextInput]) -> list[TokenRow]:
+    def encode(self, texts: Texts) -> list[TokenRow]:
         """Token rows; counts in `truncated` the texts that were cut to the model's limit."""
-        if isinstance(texts, str):
-            raise UsageError("Give a list of texts; for one text pass [text].")
-        bad = next((i for i, text in enumerate(texts) if not _is_text(text)), None)
-        if bad is not None:
-            raise UsageError(
-                f"Text {bad + 1} of {len(texts)} is not a text or a pair of texts with something "
-                f"in it: {texts[bad]!r}."
-            )
-        pairs = [isinstance(text, tuple) for text in texts]
-        other = next((i for i, pair in enumerate(pairs) if pair != pairs[0]), None)
-        if other is not None:
-            raise UsageError(
-                f"Text {other + 1} of {len(texts)} is not of the kind of the first: give single "
-                "texts or pairs of texts, not both in one call."
-            )
-        encoded = self.backend.encoder(texts)
+        return self._encoded(texts)
+
+    def _encoded(self, texts: Texts, first: int | None = None) -> list[TokenRow]:
+        encoded = self.backend.encoder(as_texts(texts, self.config.text_pairs, first))
         self.truncated = encoded.truncated
         return encoded.rows
 
     def trace(
         self,
-        texts: Sequence[TextInput],
+        texts: Texts,
         labels: np.ndarray | None = None,
         *,
         batch_size: int = 32,
@@ -194,12 +179,12 @@ class Classifier:
         Distances are recorded where the model has prototypes, unless `distances` is False, and
         certainty where it has a router. Speed-ups on it refer to the model's `base_depth`.
         """
-        _check_batch_size(batch_size)
+        size = checked_count("batch_size", batch_size)
         if distances is None:
             self._check_prototypes()
             distances = self.has_prototypes and len(self.backend.exit_layers) > 1
         rows = self.encode(texts)
-        found = record(self.backend, rows, batch_size, distances=distances, progress=progress)
+        found = record(self.backend, rows, size, distances=distances, progress=progress)
         return Trace(
             logits=found.logits,
             distances=found.distances,
@@ -218,23 +203,29 @@ class Classifier:
         )
 
     def explain(
-        self, text: TextInput, point: str | None = None, *, policy: str | Policy | None = None
+        self,
+        text: TextInput | list[str],
+        point: str | None = None,
+        *,
+        policy: str | Policy | None = None,
     ) -> Explanation:
         """Layer by layer, what each exit said of a text and where the policy let it go.
 
         Of a bandit it shows what it would do now; it learns nothing from being asked.
         """
         chosen = self.policy(point, policy)
-        trace = self.trace([text], distances=False if self._unset_prototypes() else None)
+        (given,) = as_texts([text], self.config.text_pairs)
+        trace = self.trace([given], distances=False if self._unset_prototypes() else None)
         now = chosen
         if isinstance(chosen.rule, BanditRule):
-            now = Policy(self._bandit(chosen.rule).present)
+            with self._learning:
+                now = Policy(self._bandit(chosen.rule).present)
         left = int(replay(trace, now).exit_layers[0])
         layers = explained_layers(trace, left, lambda_of(chosen, self.config))
         own = next(row for row in layers if row.leaves)
         prediction = Prediction(own.label, own.score, left, self.depth)
-        shown = text if isinstance(text, str) else " | ".join(text)
-        return Explanation(shown, str(chosen), prediction, layers)
+        joined = given if isinstance(given, str) else " | ".join(given)
+        return Explanation(joined, str(chosen), prediction, layers)
 
     def _predictions(self, outcome: Outcome) -> list[Prediction]:
         classes = outcome.logits.argmax(-1)
@@ -245,11 +236,11 @@ class Classifier:
         ]
 
     def _point_policy(self, point: str) -> Policy:
+        if point == FULL:  # first: no stored point makes it anything else
+            return Policy.parse(FULL)
         points = self.points
         if point in points:
             return points[point].policy
-        if point == FULL:
-            return Policy.parse(FULL)
         raise UsageError(
             unknown("operating point", point, [FULL, *points])
             + f"\nMake one with: de3 calibrate {self.source} --data FILE --target layers=2.0 "
@@ -283,14 +274,3 @@ class Classifier:
                 "The model has not been trained on rows of those classes; train it, or use an "
                 "entropy policy such as `entropy < 0.2`."
             )
-
-
-def _check_batch_size(batch_size: int) -> None:
-    if batch_size < 1:
-        raise UsageError(f"batch_size must be at least 1, got {batch_size}.")
-
-
-def _is_text(value: object) -> bool:
-    if isinstance(value, tuple):
-        return len(value) == 2 and all(isinstance(part, str) and part.strip() for part in value)
-    return isinstance(value, str) and bool(value.strip())

@@ -7,11 +7,15 @@ from typing import Any, cast
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import read_json
+from de3bert.printable import cut_list, printable
+from de3bert.runtime.arguments import checked_device, checked_source
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.facts import Facts
+from de3bert.runtime.loaded import Opening
 from de3bert.runtime.manifest import Manifest, is_bundle
+from de3bert.runtime.threads import check_threads, cores
 
-__all__ = ["check_folder", "load", "read_config"]
+__all__ = ["check_folder", "load", "read_config", "reopen"]
 
 MODEL_TYPE = "de3bert"
 
@@ -39,34 +43,54 @@ def load(
 
     A model of words comes as a `WordClassifier`, which takes sentences in place of texts.
     """
-    folder = Path(source)
+    named, threads = checked_source(source), check_threads(threads)
+    opening = Opening.of(named, checked_device(device), threads, bool(spin))
+    folder = Path(named)
     if folder.exists():
         check_folder(folder)
-    if is_bundle(folder):
-        return _load_bundle(folder, device, threads, spin)
+    made = _load_bundle(folder, opening) if is_bundle(folder) else _load_model(named, opening)
+    made.opening = opening
+    return made
+
+
+def reopen(opening: Opening) -> Classifier:
+    """The other end of pickling: opens the folder again that a classifier was loaded from."""
+    folder = Path(opening.source)
+    if folder.is_absolute() and not folder.exists():
+        raise De3Error(
+            f"The classifier was loaded from {printable(opening.source)}, and that folder is gone. "
+            "A classifier travels without its weights: both ends need the folder."
+        )
+    return load(opening.source, device=opening.device, threads=opening.threads, spin=opening.spin)
+
+
+def _load_bundle(folder: Path, opening: Opening) -> Classifier:
+    if opening.device not in (None, "cpu"):
+        raise UsageError(
+            f'A bundle runs on the CPU, got device="{printable(str(opening.device))}". Load the '
+            "model folder."
+        )
+    manifest = Manifest.read(folder)
+    facts = Facts.of(read_config(folder))
+    from de3bert.runtime.onnx_backend import OnnxBackend
+    from de3bert.runtime.sessions import share_threads
+
+    asked, spin = opening.threads, opening.spin
+    wanted = share_threads(asked) if spin else asked or cores()
+    return Classifier(OnnxBackend(folder, facts, manifest, threads=wanted, spin=spin), str(folder))
+
+
+def _load_model(source: str, opening: Opening) -> Classifier:
     # Here and not above: `import de3bert` and the checks stay free of torch.
     from de3bert.runtime.torch_load import load_torch
     from de3bert.runtime.torch_words import TorchWordBackend
     from de3bert.runtime.words import WordClassifier
 
-    backend = load_torch(str(source), device, threads)
+    backend = load_torch(source, opening.device, opening.threads)
     if isinstance(backend, TorchWordBackend):
         # Whoever asks it for what only texts have is told so.
-        return cast(Classifier, WordClassifier(backend, str(source)))
-    return Classifier(backend, str(source))
-
-
-def _load_bundle(folder: Path, device: str | None, threads: int | None, spin: bool) -> Classifier:
-    if device not in (None, "cpu"):
-        raise UsageError(f'A bundle runs on the CPU, got device="{device}". Load the model folder.')
-    from de3bert.runtime.onnx_backend import OnnxBackend
-    from de3bert.runtime.sessions import check_threads, cores, share_threads
-
-    manifest = Manifest.read(folder)
-    facts = Facts.of(read_config(folder))
-    check_threads(threads)
-    wanted = share_threads(threads) if spin else threads or cores()
-    return Classifier(OnnxBackend(folder, facts, manifest, threads=wanted, spin=spin), str(folder))
+        return cast(Classifier, WordClassifier(backend, source))
+    return Classifier(backend, source)
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:
@@ -75,20 +99,22 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
 
 def check_folder(folder: Path) -> None:
+    """UsageError or De3Error unless the folder holds a model of ours; reads no weights."""
+    name = printable(str(folder))
     if not folder.is_dir():
-        raise UsageError(f"{folder} is a file; a model is a folder with config.json and weights.")
-    if not (folder / "config.json").exists():
+        if not folder.exists():
+            raise UsageError(f"There is no folder {name}.")
+        raise UsageError(f"{name} is a file; a model is a folder with config.json and weights.")
+    if not (folder / "config.json").is_file():
         if is_bundle(folder):
-            raise De3Error(f"The bundle {folder} is incomplete: config.json is missing.")
-        inside = ", ".join(sorted(item.name for item in folder.iterdir())[:8]) or "nothing"
-        raise UsageError(
-            f"{folder} is not a model folder: it has no config.json (found: {inside})."
-        )
+            raise De3Error(f"The bundle {name} is incomplete: config.json is missing.")
+        inside = printable(cut_list(sorted(item.name for item in folder.iterdir()), 8)) or "nothing"
+        raise UsageError(f"{name} is not a model folder: it has no config.json (found: {inside}).")
     found = read_config(folder).get("model_type")
     if found != MODEL_TYPE:
         raise UsageError(
-            f'{folder} holds a "{found}" model, which has no exits. '
-            f"Put exits on it with: de3 train --backbone {folder} --data FILE --out DIR"
+            f'{name} holds a "{printable(str(found))[:60]}" model, which has no exits. '
+            f"Put exits on it with: de3 train --backbone {name} --data FILE --out DIR"
         )
     if not is_bundle(folder) and not any(folder.glob("*.safetensors")):
-        raise De3Error(f"{folder} has a config but no weights (model.safetensors is missing).")
+        raise De3Error(f"{name} has a config but no weights (model.safetensors is missing).")

@@ -16,14 +16,14 @@ Measured with a 12 x 384 bundle, 16 tokens, full depth, two threads on two cores
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import onnxruntime
 
 from de3bert.errors import De3Error, UsageError
+from de3bert.runtime.threads import check_threads, cores
 
-__all__ = ["check_threads", "cores", "open_session", "share_threads"]
+__all__ = ["open_session", "share_threads"]
 
 _shared: int | None = None  # threads of the pool this process has
 
@@ -52,18 +52,6 @@ def share_threads(threads: int | None) -> int:
         # Somebody else in this process has sized the pool; it is there, and that is what counts.
     _shared = wanted
     return wanted
-
-
-def check_threads(threads: int | None) -> None:
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads must be at least 1, got {threads}.")
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def open_session(path: Path, sleeping: int | None = None) -> onnxruntime.InferenceSession:

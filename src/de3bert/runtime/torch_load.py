@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from de3bert.errors import UsageError
+from de3bert.errors import De3Error, UsageError
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.building import fitting_length
 from de3bert.model.loading import read_model
 from de3bert.model.tokens import TextEncoder, load_tokenizer
 from de3bert.model.word_encoder import WordEncoder
+from de3bert.printable import printable
+from de3bert.runtime.facts import Facts
+from de3bert.runtime.threads import check_threads
 from de3bert.runtime.torch_backend import TorchBackend
 from de3bert.runtime.torch_words import TorchWordBackend
 
@@ -16,15 +21,42 @@ __all__ = ["load_torch"]
 
 def load_torch(source: str, device: str | None, threads: int | None = None) -> TorchBackend:
     """The back end of a model folder or hub id."""
-    if threads is not None:
-        if threads < 1:
-            raise UsageError(f"threads must be at least 1, got {threads}.")
-        torch.set_num_threads(threads)
+    place, wanted = _place(device), check_threads(threads)
     model = read_model(source)
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature
+    _check_facts(model, source)
     tokenizer, limit = load_tokenizer(source), model.config.max_length
+    torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature
+    if wanted is not None:
+        torch.set_num_threads(wanted)
     if model.config.task == "words":
         return TorchWordBackend(model, WordEncoder(tokenizer, limit))
-    encoder = TextEncoder(tokenizer, limit)
-    return TorchBackend(model, encoder)
+    return TorchBackend(model, TextEncoder(tokenizer, limit))
+
+
+def _place(device: str | None) -> torch.device:
+    """The device asked for, if this machine has it and it can hand numbers back."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        place = torch.device(device)
+        torch.ones(1, device=place).cpu()
+    except Exception as error:  # torch has a kind of error for every way of not having a device
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        here = ["cpu"] + ["cuda"] * torch.cuda.is_available()
+        raise UsageError(
+            f'There is no device "{printable(device)}" here ({reason}). Available: '
+            f"{', '.join(here)}."
+        ) from error
+    return place
+
+
+def _check_facts(model: EarlyExitForSequenceClassification, source: str) -> None:
+    """What the config says of texts and exits must make sense for the encoder it has."""
+    config = model.config
+    Facts.of(config.to_dict())
+    longest = fitting_length(config.max_length, config.encoder_config)
+    if longest < config.max_length:
+        raise De3Error(
+            f"The config of {source} is damaged: max_length is {config.max_length}, but the "
+            f"encoder has positions for {longest} tokens."
+        )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,12 +11,13 @@ from numpy.typing import NDArray
 
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import OperatingPoint, Trace, signals
+from de3bert.exits import Trace, signals
 from de3bert.exits.word_replay import WordTrace
 from de3bert.exits.words import WordPolicy
 from de3bert.registry import unknown
-from de3bert.runtime.facts import Facts
-from de3bert.runtime.weights import weights_sha256
+from de3bert.runtime.arguments import checked_count, kind_of, shown
+from de3bert.runtime.inputs import as_sentences
+from de3bert.runtime.loaded import FULL, Loaded
 from de3bert.runtime.word_engine import (
     WordBackend,
     WordOutcome,
@@ -28,7 +28,6 @@ from de3bert.runtime.word_engine import (
 
 __all__ = ["TaggedSentence", "WordClassifier"]
 
-FULL = "full"
 ONLY_TEXTS = (
     "This model tags words, and `{name}` is for classifiers of texts. Models of words have "
     "`predict` and `trace`, and the verbs train, predict, evaluate, calibrate and inspect."
@@ -58,8 +57,11 @@ class TaggedSentence:
         return asdict(self)
 
 
-class WordClassifier:
+class WordClassifier(Loaded):
     """Tags the words of sentences; sentences leave, or words halt, where the policy lets them.
+
+    Several threads may use one. It can be pickled, copied and sent to other processes, where it
+    opens its folder again.
 
     Example:
         >>> tagger = de3bert.load("runs/ner")
@@ -67,41 +69,13 @@ class WordClassifier:
         ('B-PER', 'O', 'O')
     """
 
-    def __init__(self, backend: WordBackend, source: str) -> None:
-        self.backend = backend
-        self.source = source
-        self.config: Facts = backend.facts
-        self.label_names = self.config.label_names
-        self.truncated = 0  # sentences of the last call that were longer than the limit
+    backend: WordBackend
 
     def __getattr__(self, name: str) -> Any:
         # `load` gives this also where somebody expects a classifier of texts: tell them.
         if name in ("explain", "predict_iter", "encode"):
             raise UsageError(ONLY_TEXTS.format(name=name))
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-
-    @property
-    def depth(self) -> int:
-        return int(self.backend.exit_layers[-1])
-
-    @property
-    def has_prototypes(self) -> bool:
-        return self.backend.has_prototypes
-
-    @functools.cached_property
-    def weights_sha256(self) -> str | None:
-        """Names the weights; None for a model that is not a local folder."""
-        return weights_sha256(self.source)
-
-    @functools.cached_property
-    def points(self) -> dict[str, OperatingPoint]:
-        """The operating points stored in the model, by name."""
-        stored = self.config.operating_points
-        return {name: OperatingPoint.from_json(document) for name, document in stored.items()}
-
-    def point_name(self, point: str | None = None) -> str:
-        """The point that is used when `point` is asked for: the model's default for None."""
-        return point or self.config.default_point or FULL
 
     def policy(
         self, point: str | None = None, policy: str | WordPolicy | None = None
@@ -111,8 +85,13 @@ class WordClassifier:
             chosen = self._point_policy(self.point_name(point))
         elif point is not None:
             raise UsageError("Give a point or a policy, not both.")
-        else:
+        elif isinstance(policy, str | WordPolicy):
             chosen = WordPolicy.parse(policy) if isinstance(policy, str) else policy
+        else:
+            raise UsageError(
+                "A policy is one line of text, such as `entropy < 0.2`, or a WordPolicy; got "
+                f"{shown(policy)} ({kind_of(policy)})."
+            )
         chosen.check(self.backend.exit_layers)
         if chosen.needs_certainty:
             raise UsageError(
@@ -124,7 +103,7 @@ class WordClassifier:
 
     def predict(
         self,
-        sentences: Sequence[Sequence[str]],
+        sentences: Iterable[Iterable[str]],
         point: str | None = None,
         *,
         policy: str | WordPolicy | None = None,
@@ -134,16 +113,18 @@ class WordClassifier:
 
         Tags and exit layers are those of one-by-one prediction, whatever the batch size.
         """
+        size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
-        rows = self._rows(sentences, batch_size)
+        words = as_sentences(sentences)
+        rows = self._rows(words)
         if not rows:
             return []
-        outcome = run_sorted(self.backend, rows, chosen, batch_size)
-        return self._tagged(sentences, rows, outcome)
+        outcome = run_sorted(self.backend, rows, chosen, size)
+        return self._tagged(words, rows, outcome)
 
     def trace(
         self,
-        sentences: Sequence[Sequence[str]],
+        sentences: Iterable[Iterable[str]],
         labels: Sequence[Sequence[int]] | None = None,
         *,
         batch_size: int = 32,
@@ -155,15 +136,14 @@ class WordClassifier:
         Args:
             labels: the numbers of the tags of each sentence. Words that were cut off are left out.
         """
-        rows = self._rows(sentences, batch_size)
+        size = checked_count("batch_size", batch_size)
+        rows = self._rows(as_sentences(sentences))
         if not rows:
             raise UsageError("There are no sentences to trace.")
         distances = self.has_prototypes and len(self.backend.exit_layers) > 1
         if distances:
             self._check_prototypes("edr")
-        logits, far = record_words(
-            self.backend, rows, batch_size, distances=distances, progress=progress
-        )
+        logits, far = record_words(self.backend, rows, size, distances=distances, progress=progress)
         counts = words_of(rows)
         known = None
         if labels is not None:
@@ -180,18 +160,7 @@ class WordClassifier:
         )
         return WordTrace(trace, np.repeat(np.arange(len(rows)), counts))
 
-    def _rows(self, sentences: Sequence[Sequence[str]], batch_size: int) -> list[TokenRow]:
-        if batch_size < 1:
-            raise UsageError(f"batch_size must be at least 1, got {batch_size}.")
-        if isinstance(sentences, str):
-            raise UsageError("Give a list of sentences; for one sentence pass [words].")
-        for number, sentence in enumerate(sentences, start=1):
-            listed = not isinstance(sentence, str) and len(sentence) > 0
-            if not listed or not all(isinstance(word, str) and word.strip() for word in sentence):
-                raise UsageError(
-                    f"Sentence {number} of {len(sentences)} is not a list of words with something "
-                    f"in each: {sentence!r}. This model tags words; split texts into words first."
-                )
+    def _rows(self, sentences: list[list[str]]) -> list[TokenRow]:
         encoded = self.backend.encoder(sentences)
         self.truncated = encoded.truncated
         return encoded.rows
@@ -221,10 +190,10 @@ class WordClassifier:
         return made
 
     def _point_policy(self, point: str) -> WordPolicy:
+        if point == FULL:  # first: no stored point makes it anything else
+            return WordPolicy.parse(FULL)
         if point in self.points:
             return WordPolicy(self.points[point].policy)
-        if point == FULL:
-            return WordPolicy.parse(FULL)
         raise UsageError(
             unknown("operating point", point, [FULL, *self.points])
             + f"\nMake one with: de3 calibrate {self.source} --data FILE --target layers=2.0 "

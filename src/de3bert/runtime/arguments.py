@@ -1,0 +1,86 @@
+"""What Python callers give besides texts, checked before any work begins."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+import reprlib
+from pathlib import Path
+
+from de3bert.errors import UsageError
+from de3bert.printable import printable
+
+__all__ = ["checked_count", "checked_device", "checked_name", "checked_source", "kind_of", "shown"]
+
+# What a model on the hub can be called; everything else can only be meant as a folder.
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
+SHORT = reprlib.Repr()
+SHORT.maxstring = SHORT.maxother = 60
+SHORT.maxlevel = 2
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: short, and nothing in it steers a terminal."""
+    return printable(SHORT.repr(value))
+
+
+def kind_of(value: object) -> str:
+    """Its type, as messages name it: `an int`, `a dict`."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
+def checked_count(name: str, value: object) -> int:
+    """A whole number from 1 up; numpy's kinds count, truth values do not."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]  # that is the question
+    except TypeError:
+        raise UsageError(
+            f"{name} must be a whole number from 1 up, got {shown(value)} ({kind_of(value)})."
+        ) from None
+    if number < 1:
+        raise UsageError(f"{name} must be at least 1, got {number}.")
+    return number
+
+
+def checked_name(name: str, value: object) -> str | None:
+    """A name of something, or None for the default."""
+    if value is None or isinstance(value, str):
+        return value
+    raise UsageError(f"{name} is given by its name, a str; got {shown(value)} ({kind_of(value)}).")
+
+
+def checked_device(device: object) -> str | None:
+    """The name of a device; whether it is there only torch knows."""
+    kind = getattr(device, "type", None)  # a torch.device
+    return checked_name("device", str(device) if isinstance(kind, str) else device)
+
+
+def checked_source(source: object) -> str:
+    """A folder that is there, or what can be the name of a model on the hub."""
+    if not isinstance(source, str | os.PathLike) or not isinstance(os.fspath(source), str):
+        raise UsageError(
+            "A model is named by its folder or its hub id, a str or a Path; got "
+            f"{shown(source)} ({kind_of(source)})."
+        )
+    named = os.fspath(source)
+    if not named.strip():
+        raise UsageError("A model is named by its folder or its hub id; got an empty name.")
+    try:
+        there = Path(named).exists()
+    except (ValueError, OSError) as error:  # a NUL character, a name that is too long
+        raise UsageError(f"{shown(named)} cannot be the name of a folder: {error}.") from error
+    if not there and not HUB_ID.fullmatch(named):
+        raise UsageError(f"There is no folder {printable(named)}.{_nearby(Path(named))}")
+    return named
+
+
+def _nearby(path: Path) -> str:
+    """How far the path does lead."""
+    for parent in path.parents:
+        if parent.is_dir():
+            return f" The nearest that there is: {printable(str(parent.absolute()))}."
+    return ""

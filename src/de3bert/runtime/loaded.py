@@ -1,0 +1,115 @@
+"""What a loaded model is, whether it reads texts or words: its facts, its points, its way back."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from de3bert.errors import De3Error
+from de3bert.exits import OperatingPoint
+from de3bert.printable import cut_list
+from de3bert.runtime.arguments import checked_name
+from de3bert.runtime.facts import Facts
+from de3bert.runtime.weights import weights_sha256
+
+__all__ = ["FULL", "Loaded", "Opening"]
+
+FULL = "full"
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a model was opened, so that it can be opened again, in another process too."""
+
+    source: str  # the whole path of a folder, or a hub id
+    device: str | None = None
+    threads: int | None = None
+    spin: bool = True
+
+    @classmethod
+    def of(cls, source: str, device: str | None, threads: int | None, spin: bool) -> Opening:
+        folder = Path(source)
+        named = str(folder.absolute()) if folder.exists() else source
+        return cls(named, device, threads, spin)
+
+
+class Loaded:
+    """A model with its tokenizer.
+
+    It can be pickled, copied and sent to other processes: what travels is where it was loaded from
+    and how, and the folder is opened anew at the other end. What a bandit has learned stays behind.
+    """
+
+    opening: Opening | None = None  # set by `de3bert.load`
+
+    def __init__(self, backend: Any, source: str) -> None:
+        self.backend = backend
+        self.source = source
+        self.config: Facts = backend.facts
+        self.label_names = self.config.label_names
+        self._counts = threading.local()
+
+    def __reduce__(self) -> tuple[Callable[[Opening], Any], tuple[Opening]]:
+        # Here and not above: to load is to make one of these.
+        from de3bert.runtime.load import reopen
+
+        if self.opening is None:
+            raise De3Error(
+                f"This {type(self).__name__} was not loaded from a folder, so there is nothing to "
+                "send to another process. Save the model and use de3bert.load."
+            )
+        return reopen, (self.opening,)
+
+    @property
+    def truncated(self) -> int:
+        """Inputs of this thread's last call that were longer than the limit and were cut."""
+        return int(getattr(self._counts, "truncated", 0))
+
+    @truncated.setter
+    def truncated(self, count: int) -> None:
+        self._counts.truncated = count
+
+    @property
+    def depth(self) -> int:
+        return int(self.backend.exit_layers[-1])
+
+    @property
+    def has_prototypes(self) -> bool:
+        return bool(self.backend.has_prototypes)
+
+    @functools.cached_property
+    def weights_sha256(self) -> str | None:
+        """Names the weights; None for a model that is not a local folder."""
+        return weights_sha256(self.source)
+
+    @functools.cached_property
+    def points(self) -> dict[str, OperatingPoint]:
+        """The operating points stored in the model, by name."""
+        stored = self.config.operating_points
+        return {name: self._stored(name, document) for name, document in stored.items()}
+
+    def _stored(self, name: str, document: object) -> OperatingPoint:
+        try:
+            return OperatingPoint.from_json(document)
+        except De3Error as error:
+            raise De3Error(f'{self.source}, operating point "{name}": {error}') from error
+
+    def point_name(self, point: str | None = None) -> str:
+        """The point that is used when `point` is asked for: the model's default for None."""
+        asked = checked_name("point", point)
+        if asked is not None:
+            return asked
+        default = self.config.default_point
+        if default is None:
+            return FULL
+        if default != FULL and default not in self.points:
+            raise De3Error(
+                f'The config of {self.source} names the default point "{default}", which it does '
+                f"not hold (it has: {cut_list(sorted(self.points)) or 'none'}). Ask for a point by "
+                'name ("full" is always there), or calibrate with --default.'
+            )
+        return default

@@ -1,0 +1,189 @@
+"""Classifiers and what they answer, pickled, copied, sent to processes and shared by threads."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from operator import methodcaller
+from pathlib import Path
+
+import pytest
+from tests.exits.traces import random_trace
+from tests.export.bundles import pointed_model, trained_bundle
+from tests.fixtures_trained import toy_rows
+
+import de3bert
+from de3bert.errors import De3Error
+from de3bert.exits import Policy
+
+from .fakes import fake, texts_of
+
+__all__ = ["pointed_model", "trained_bundle"]
+
+TEXTS = [text for text, _ in toy_rows(60, seed=71)]
+
+
+@pytest.fixture(scope="module", params=["folder", "bundle"])
+def folder(request, pointed_model, trained_bundle) -> Path:
+    return pointed_model if request.param == "folder" else trained_bundle
+
+
+@pytest.fixture(scope="module")
+def loaded(folder) -> de3bert.Classifier:
+    return de3bert.load(folder)
+
+
+@pytest.mark.parametrize("send", [lambda it: pickle.loads(pickle.dumps(it)), copy.deepcopy,
+                                  copy.copy], ids=["pickle", "deepcopy", "copy"])  # fmt: skip
+def test_a_copy_answers_the_same(loaded, send):
+    again = send(loaded)
+    assert again is not loaded
+    assert again.predict(TEXTS) == loaded.predict(TEXTS)
+    assert again.opening == loaded.opening
+    assert pickle.loads(pickle.dumps(again)).predict(TEXTS[:1]) == loaded.predict(TEXTS[:1])
+
+
+def test_what_travels_is_small_and_finds_its_folder_from_anywhere(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    packed = pickle.dumps(de3bert.load(folder.name, threads=None, device="cpu"))
+    assert len(packed) < 1000
+    monkeypatch.chdir(tmp_path)
+    again = pickle.loads(packed)
+    assert again.opening.device == "cpu"
+    assert again.weights_sha256 == de3bert.load(folder).weights_sha256
+
+
+def test_a_spawned_process_opens_it_again(loaded):
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        assert pool.submit(methodcaller("predict", TEXTS), loaded).result() == loaded.predict(TEXTS)
+
+
+def test_threads_are_asked_for_again(folder):
+    code = (
+        "import pickle, sys, de3bert\n"
+        "clf = de3bert.load(sys.argv[1], threads=1)\n"
+        "again = pickle.loads(pickle.dumps(clf))\n"
+        "print(again.opening.threads, again.predict('a joy') == clf.predict('a joy'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
+    assert done.stdout.split() == ["1", "True"], done.stderr
+
+
+def test_a_folder_that_is_gone(folder, tmp_path):
+    place = Path(shutil.copytree(folder, tmp_path / "model"))
+    packed = pickle.dumps(de3bert.load(place))
+    shutil.rmtree(place)
+    with pytest.raises(De3Error, match="that folder is gone"):
+        pickle.loads(packed)
+
+
+def test_one_that_was_never_loaded_says_so():
+    with pytest.raises(De3Error, match="was not loaded from a folder"):
+        pickle.dumps(fake(random_trace(rows=3, exits=2, seed=1)))
+
+
+def test_what_a_bandit_learned_stays_behind(loaded):
+    policy = "bandit(c=0.2, mu=0.02)"
+    loaded.forget()
+    first = loaded.predict(TEXTS, policy=policy)
+    again = copy.deepcopy(loaded)
+    assert again.predict(TEXTS, policy=policy) == first
+    loaded.forget()
+
+
+def test_answers_travel(loaded):
+    values = [
+        loaded.predict(TEXTS[:2]),
+        loaded.explain(TEXTS[0]),
+        loaded.points,
+        Policy.parse("bandit(c=0.2)"),
+        *(each.policy for each in loaded.points.values()),
+    ]
+    for value in values:
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert copy.deepcopy(value) == value
+    trace = loaded.trace(TEXTS[:4])
+    again = pickle.loads(pickle.dumps(trace))
+    assert again.exit_layers == trace.exit_layers
+    assert (again.logits == trace.logits).all()
+
+
+# --- threads
+
+WORK = [
+    (texts, options, size)
+    for size in (1, 3, 32)
+    for texts in (TEXTS[:7], TEXTS[7:40], [f"good {' film' * 80}", *TEXTS[:2]], TEXTS[::-3])
+    for options in ({"point": "fast"}, {"point": "full"}, {"policy": "patience(2)"},
+                    {"point": "second"}, {"policy": "entropy < 0.4"})
+]  # fmt: skip
+
+
+def test_eight_threads_get_what_each_would_get_alone(folder):
+    classifier = de3bert.load(folder)
+    start = threading.Barrier(8)
+
+    def run(job):
+        texts, options, size = job
+        found = classifier.predict(texts, batch_size=size, **options)
+        cut = classifier.truncated
+        streamed = list(classifier.predict_iter(iter(texts), batch_size=size, **options))
+        return found, cut, streamed, classifier.truncated
+
+    def worker(number):
+        start.wait()
+        return [run(job) for job in WORK[number:] + WORK[:number]]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(worker, range(8)))
+    alone = [run(job) for job in WORK]
+    for number, answers in enumerate(found):
+        for mine, own in zip(answers, alone[number:] + alone[:number], strict=True):
+            assert same(mine[0], own[0])
+            assert same(mine[2], own[2])
+            assert (mine[1], mine[3]) == (own[1], own[3])
+
+
+def same(first, second) -> bool:
+    scores = [each.score for each in second]
+    return [(each.label, each.exit_layer) for each in first] == [
+        (each.label, each.exit_layer) for each in second
+    ] and [each.score for each in first] == pytest.approx(scores, abs=1e-5)
+
+
+def test_more_policies_than_are_remembered(loaded):
+    def worker(number):
+        return [
+            str(loaded.policy(policy=f"entropy < 0.{digits:04d}{number}")) for digits in range(200)
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(len(lines) == 200 for lines in pool.map(worker, range(8)))
+
+
+def test_a_bandit_learns_from_every_row_of_every_thread():
+    trace = random_trace(rows=40, exits=4, seed=9)
+    classifier, policy = fake(trace), Policy.parse("bandit(c=0.2)")
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda _: classifier.predict(texts_of(trace), policy=policy), range(16)):
+            pass
+    assert sum(classifier._bandit(policy.rule).plays) == 16 * 40
+
+
+def test_counts_of_cut_texts_do_not_mix(loaded):
+    long = "good " * 100
+    loaded.predict([long, "good"])
+    assert loaded.truncated == 1
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: loaded.truncated).result() == 0
+        pool.submit(loaded.predict, [long] * 5).result()
+        assert pool.submit(lambda: loaded.truncated).result() == 5
+    assert loaded.truncated == 1
