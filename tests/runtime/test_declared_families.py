@@ -31,6 +31,9 @@ def folder_of(path: Path, method: str, exit_layers: tuple[int, ...] = TRACE.exit
         "method": method,
         "exit_layers": list(exit_layers),
         "id2label": dict(enumerate(TRACE.label_names)),
+        "max_length": 16,
+        "pooling": "cls",
+        "prototypes": "none",
         "backbone_config": {"model_type": "bert", "num_hidden_layers": exit_layers[-1]},
     }
     path.mkdir(exist_ok=True)

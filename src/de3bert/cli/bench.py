@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from de3bert.cli.options import Data, Json, Label, Quiet, Text, TextPair
+from de3bert.cli.options import Data, Json, Label, LabelNames, Quiet, Text, TextPair
 from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
 from de3bert.runtime.threads import check_threads
@@ -57,6 +57,7 @@ def run(
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,
+    label_names: LabelNames = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -77,7 +78,7 @@ def run(
         texts=texts,
         threads=threads,
     )
-    table = _read(data, text, text_pair, label)
+    table = _read(data, text, text_pair, label, label_names)
     command = shlex.join(["de3", *sys.argv[1:]])
     document = run_bench(request, table, command=command, note=voice.note)
     for warning in document["warnings"]:
@@ -95,13 +96,23 @@ def _names(given: str | None, option: str) -> tuple[str, ...] | None:
     return names
 
 
-def _read(data: str, text: str | None, text_pair: str | None, label: str | None) -> Table:
+def _read(
+    data: str,
+    text: str | None,
+    text_pair: str | None,
+    label: str | None,
+    label_names: str | None,
+) -> Table:
     from de3bert.data.formats import suffix_of
+    from de3bert.data.label_names import label_names_of
     from de3bert.data.read import read_inputs, read_table
 
     if suffix_of(Path(data)) == "txt":
         return read_inputs(data, text=text, text_pair=text_pair)
-    return read_table(data, text=text, text_pair=text_pair, label=label, need_labels=False)
+    return read_table(
+        data, text=text, text_pair=text_pair, label=label, need_labels=False,
+        label_names=label_names_of(label_names),
+    )  # fmt: skip
 
 
 def _shown(document: dict[str, Any]) -> list[Any]:

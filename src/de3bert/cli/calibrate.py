@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from de3bert.cli import words
 from de3bert.cli.options import (
     BatchSize,
+    Force,
     Json,
     Label,
+    LabelNames,
     Metric,
     Model,
     Quiet,
@@ -20,6 +22,7 @@ from de3bert.cli.options import (
     TextPair,
 )
 from de3bert.cli.output import Voice, grid
+from de3bert.data.label_names import label_names_of
 
 EXAMPLE = "Example: de3 calibrate runs/mine --data dev.csv --target layers=2.0 --name 2x"
 
@@ -53,38 +56,39 @@ def run(
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,
+    label_names: LabelNames = None,
     split: Split = None,
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
+    force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Choose threshold and lambda on calibration rows and store them under a name."""
     voice = Voice(json, quiet)
-    from de3bert.data.read import read_table
-    from de3bert.runtime.calibration import calibrate_model
-
-    table = None
-    if data is not None and not words.is_word_model(model):
-        table = read_table(
-            data, text=text, text_pair=text_pair, label=label, split=split, config=config
-        )
+    names = label_names_of(label_names)
+    columns: dict[str, Any] = {"split": split, "config": config, "label_names": names}
+    given: dict[str, Any] = {
+        "family": family, "wide": wide, "metric": metric, "default": default, "force": force,
+        "batch_size": batch_size, "progress": voice.progress("tracing"),
+    }  # fmt: skip
     if words.is_word_model(model):
-        table_of = words.reader(data, text, text_pair, label, split, config)
-        point = words.calibrate(
-            model, target, name, table_of, trace, family=family, wide=wide, metric=metric,
-            default=default, batch_size=batch_size, progress=voice.progress("tracing"),
-        )  # fmt: skip
+        table_of = words.reader(data, text, text_pair, label, **columns)
+        point = words.calibrate(model, target, name, table_of, trace, **given)
     else:
-        point = calibrate_model(
-            model, target, name, table=table, trace=trace, family=family, wide=wide,
-            metric=metric, default=default, batch_size=batch_size,
-            progress=voice.progress("tracing"),
-        )  # fmt: skip
+        from de3bert.data.read import read_table
+        from de3bert.runtime.calibration import calibrate_model
+
+        table = None
+        if data is not None:
+            table = read_table(data, text=text, text_pair=text_pair, label=label, **columns)
+        point = calibrate_model(model, target, name, table=table, trace=trace, **given)
     seen = point.measured
     cut = (seen["data"] or {}).get("truncated")
     if cut:
         voice.warn(f"{cut} of {seen['rows']} texts were longer than the model's limit and were cut")
+    for warning in seen.get("warnings", []):
+        voice.warn(warning)
     rows = [
         ["policy", str(point.policy)],
         ["target", point.target],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from de3bert.cli import words
 from de3bert.cli.options import (
@@ -10,6 +10,7 @@ from de3bert.cli.options import (
     Data,
     Json,
     Label,
+    LabelNames,
     Metric,
     Model,
     Point,
@@ -22,6 +23,7 @@ from de3bert.cli.options import (
     Threads,
 )
 from de3bert.cli.output import Voice, grid
+from de3bert.data.label_names import label_names_of
 
 if TYPE_CHECKING:
     from de3bert.runtime.evaluate import Evaluation
@@ -38,6 +40,7 @@ def run(
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,
+    label_names: LabelNames = None,
     split: Split = None,
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
@@ -47,21 +50,22 @@ def run(
 ) -> None:
     """Score a model on labelled rows; rows really leave at their exits."""
     voice = Voice(json, quiet)
+    names = label_names_of(label_names)
+    columns: dict[str, Any] = {"split": split, "config": config, "label_names": names}
     if words.is_word_model(model):
-        table_of = words.reader(data, text, text_pair, label, split, config)
+        table_of = words.reader(data, text, text_pair, label, **columns)
         words.evaluate(voice, model, table_of, point, policy, metric, batch_size, threads)
         return
     from de3bert.data.read import read_table
     from de3bert.runtime.evaluate import evaluate
     from de3bert.runtime.load import load
 
-    table = read_table(
-        data, text=text, text_pair=text_pair, label=label, split=split, config=config
-    )
+    table = read_table(data, text=text, text_pair=text_pair, label=label, **columns)
     classifier = load(model, threads=threads)
     found = evaluate(
-        classifier, table, point=point, policy=policy, metric=metric, batch_size=batch_size
-    )
+        classifier, table, point=point, policy=policy, metric=metric, batch_size=batch_size,
+        progress=voice.progress("evaluating"),
+    )  # fmt: skip
     if found.truncated:
         limit = classifier.config.max_length
         voice.warn(f"{found.truncated} of {found.rows} texts were cut to {limit} tokens")

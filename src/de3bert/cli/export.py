@@ -8,8 +8,21 @@ from typing import Annotated
 import typer
 
 from de3bert.cli import words
-from de3bert.cli.options import Json, Label, Model, Quiet, Split, SplitConfig, Text, TextPair
+from de3bert.cli.options import (
+    Force,
+    Json,
+    Label,
+    LabelNames,
+    Model,
+    Quiet,
+    Split,
+    SplitConfig,
+    Text,
+    TextPair,
+)
 from de3bert.cli.output import Voice, grid
+from de3bert.data.label_names import label_names_of
+from de3bert.files import check_folder_place
 
 EXAMPLE = "Example: de3 export runs/demo/model --out runs/demo/bundle"
 
@@ -30,8 +43,10 @@ def run(
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,
+    label_names: LabelNames = None,
     split: Split = None,
     config: SplitConfig = None,
+    force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -39,18 +54,21 @@ def run(
     voice = Voice(json, quiet)
     words.refuse(model, "export", "Models of words run with torch; there is no bundle of them.")
     layers = layer_list(exits) if exits is not None else None
+    check_folder_place(out)
     from de3bert.data.read import read_table
     from de3bert.export.bundle import export_model
 
     table = None
     if data is not None:
         table = read_table(
-            data, text=text, text_pair=text_pair, label=label, split=split, config=config
-        )
+            data, text=text, text_pair=text_pair, label=label, split=split, config=config,
+            label_names=label_names_of(label_names),
+        )  # fmt: skip
     voice.note(f"exporting {model}; a graph takes a few seconds")
     done = export_model(
-        model, out, int8=int8, exits=layers, table=table, progress=voice.progress("calibrating")
-    )
+        model, out, int8=int8, exits=layers, table=table, force=force,
+        progress=voice.progress("calibrating"),
+    )  # fmt: skip
     seen = done.agreement
     facts = [
         ["precision", done.precision],
@@ -71,6 +89,8 @@ def run(
         columns = ["point", "policy", "model", "bundle", "difference", "layer speed-up"]
         title = f"{again.metric} on {again.rows} calibration rows"
         shown += ["", grid(columns, rows, title=title)]
+        for warning in again.warnings:
+            voice.warn(warning)
         for name, reason in again.dropped.items():
             voice.warn(f'the point "{name}" is not in the bundle: {reason}')
     elif int8:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "BatchSize", "Data", "Json", "Label", "Metric", "Model", "Out", "Point", "PolicyLine", "Quiet",
-    "Split", "SplitConfig", "Text", "TextPair", "Threads",
+    "BatchSize", "Data", "Force", "Json", "Label", "LabelNames", "Metric", "Model", "Out", "Point",
+    "PolicyLine", "Quiet", "Split", "SplitConfig", "Text", "TextPair", "Threads",
 ]  # fmt: skip
 
 Model = Annotated[str, typer.Argument(help="Bundle, model folder or hub id.", show_default=False)]
@@ -22,6 +22,17 @@ Data = Annotated[
 Text = Annotated[str | None, typer.Option(help="Column of the text; guessed by usual names.")]
 TextPair = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
 Label = Annotated[str | None, typer.Option(help="Column of the label.")]
+LabelNames = Annotated[
+    str | None,
+    typer.Option(
+        help="What numbers in the label column stand for: the names of 0, 1, 2 ... with commas, or "
+        "0=World,1=Sports.",
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Calibrate on few rows, or on rows that lack a class, too."),
+]
 Split = Annotated[str | None, typer.Option(help="Split of a hub id, such as validation.")]
 SplitConfig = Annotated[str | None, typer.Option("--config", help="Configuration of a hub id.")]
 Out = Annotated[Path, typer.Option(help="Where to write.", show_default=False)]

@@ -7,6 +7,7 @@ from de3bert.cli.options import (
     Data,
     Json,
     Label,
+    LabelNames,
     Model,
     Out,
     Quiet,
@@ -17,6 +18,8 @@ from de3bert.cli.options import (
     Threads,
 )
 from de3bert.cli.output import Voice
+from de3bert.data.label_names import label_names_of
+from de3bert.files import check_file_place
 
 EXAMPLE = "Example: de3 trace runs/demo/model --data dev.csv --out dev.trace"
 
@@ -28,6 +31,7 @@ def run(
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,
+    label_names: LabelNames = None,
     split: Split = None,
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
@@ -37,13 +41,14 @@ def run(
 ) -> None:
     """Record logits and prototype distances of all exits for every row."""
     voice = Voice(json, quiet)
+    check_file_place(out)
     from de3bert.data.read import read_table
     from de3bert.runtime.evaluate import trace_table
     from de3bert.runtime.load import load
 
     table = read_table(
         data, text=text, text_pair=text_pair, label=label, split=split, config=config,
-        need_labels=False,
+        need_labels=False, label_names=label_names_of(label_names),
     )  # fmt: skip
     classifier = load(model, threads=threads)
     recorded = trace_table(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from de3bert.cli import words
-from de3bert.cli.options import Json, Label, Out, Quiet, Text, TextPair
+from de3bert.cli.options import Json, Label, LabelNames, Out, Quiet, Text, TextPair
 from de3bert.cli.output import Voice, grid
+from de3bert.data.label_names import label_names_of
 
 if TYPE_CHECKING:
     from de3bert.data.table import Table
@@ -50,6 +51,7 @@ def run(
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,
+    label_names: LabelNames = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model there.")] = False,
     fresh: Annotated[
@@ -76,6 +78,7 @@ def run(
         "data.text": text,
         "data.text_pair": text_pair,
         "data.label": label,
+        "data.label_names": label_names_of(label_names),
         "train.seed": seed,
     }
     from de3bert.training.recipe import resolve

@@ -12,6 +12,7 @@ from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
 
 if TYPE_CHECKING:
+    from de3bert.data.label_names import LabelNames
     from de3bert.data.words import WordTable
     from de3bert.exits import OperatingPoint
 
@@ -40,8 +41,9 @@ def reader(
     text: str | None,
     text_pair: str | None,
     label: str | None,
-    split: str | None,
-    config: str | None,
+    split: str | None = None,
+    config: str | None = None,
+    label_names: LabelNames | None = None,
 ) -> Reader | None:
     """Reads tagged sentences when asked; None without data."""
     if text_pair is not None:
@@ -50,7 +52,9 @@ def reader(
         return None
     from de3bert.data.words import read_words
 
-    return lambda: read_words(data, words=text, tags=label, split=split, config=config)
+    return lambda: read_words(
+        data, words=text, tags=label, split=split, config=config, label_names=label_names
+    )
 
 
 def predict(
@@ -98,8 +102,9 @@ def evaluate(
     assert table_of is not None  # the verb demands data
     table, tagger = table_of(), load_words(model, threads)
     found = evaluate_words(
-        tagger, table, point=point, policy=policy, metric=metric, batch_size=batch_size
-    )
+        tagger, table, point=point, policy=policy, metric=metric, batch_size=batch_size,
+        progress=voice.progress("evaluating"),
+    )  # fmt: skip
     _warn_cut(voice, found.truncated, found.sentences, tagger.config.max_length)
     low, high = found.score_interval
     rows = [

@@ -13,11 +13,11 @@ from de3bert.card import write_card
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.export.attention import FUSED, PLAIN, attention_as
-from de3bert.export.calibrate import Recalibrated, calibration_rows, recalibrate
+from de3bert.export.calibrate import Recalibrated, calibration_rows, check_table, recalibrate
 from de3bert.export.check import Agreement, compare
 from de3bert.export.quantise import quantise_graph
 from de3bert.export.write import GraphWriter, write_tokenizer
-from de3bert.files import replace_folder, write_json
+from de3bert.files import check_folder_place, replace_folder, write_json
 from de3bert.machine import versions
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load, read_config
@@ -51,6 +51,7 @@ def export_model(
     exits: Sequence[int] | None = None,
     table: Table | None = None,
     progress: str | None = None,
+    force: bool = False,
 ) -> Exported:
     """Writes a bundle that predicts with numpy, tokenizers and onnxruntime alone.
 
@@ -60,6 +61,7 @@ def export_model(
         int8: 8-bit weights. Answers change a little, so the operating points are calibrated anew.
         exits: keep only these exits (the last layer always stays); points are calibrated anew.
         table: calibration rows; None looks for those that the points were calibrated on.
+        force: calibrate on few rows, or on rows that lack a class of the model, too.
     """
     _check_places(Path(source), Path(out))
     if Path(source).is_dir() and read_config(source).get("token_exits") == "words":
@@ -70,6 +72,8 @@ def export_model(
     changed = int8 or layers != model.backend.exit_layers
     if changed and model.points and table is None:
         table = calibration_rows(model)
+    if changed and table is not None:
+        check_table(model, table, force)
     precision = "int8" if int8 else "fp32"
     again = None
     with replace_folder(out) as folder:
@@ -80,7 +84,7 @@ def export_model(
             manifest = manifest.model_copy(update={"precision": precision})
             manifest.write(folder)
         if changed and table is not None:
-            again = recalibrate(folder, model, table, progress)
+            again = recalibrate(folder, model, table, progress, force=force)
         made = {
             **manifest.made,
             "agreement": agreement.to_json(),
@@ -99,6 +103,7 @@ def _check_places(source: Path, out: Path) -> None:
         raise UsageError(f"{out} holds a model; a bundle needs a folder of its own.")
     if out.is_dir() and any(out.iterdir()) and not is_bundle(out):
         raise UsageError(f"{out} has other files in it; a bundle needs a folder of its own.")
+    check_folder_place(out)
 
 
 def _chosen_exits(wanted: Sequence[int] | None, have: tuple[int, ...]) -> tuple[int, ...]:

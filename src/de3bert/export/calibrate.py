@@ -10,15 +10,16 @@ from de3bert.data.read import read_table
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy, calibrate
+from de3bert.exits.adequacy import check_rows, doubts, with_warnings
 from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.calibrate import measure
 from de3bert.exits.rules import FixedLayer, Full, Patience
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.evaluate import trace_table
+from de3bert.runtime.evaluate import class_numbers, trace_table
 from de3bert.runtime.load import load
 from de3bert.runtime.points import store_points
 
-__all__ = ["Recalibrated", "calibration_rows", "recalibrate"]
+__all__ = ["Recalibrated", "calibration_rows", "check_table", "recalibrate"]
 
 ASK = (
     "Eight-bit weights and fewer exits change the answers, so the operating points must be "
@@ -34,6 +35,7 @@ class Recalibrated:
         rows: calibration rows.
         full: full-depth scores of the model and of the bundle.
         points: name -> policies and scores before and after.
+        warnings: why the rows were refused, where that was overruled.
         dropped: name -> why a point could not be had again.
     """
 
@@ -41,6 +43,7 @@ class Recalibrated:
     metric: str
     full: dict[str, float]
     points: dict[str, dict[str, Any]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -50,9 +53,10 @@ class Recalibrated:
 def calibration_rows(classifier: Classifier) -> Table:
     """The rows that the model's points were calibrated on, read again from where they came."""
     for point in classifier.points.values():
-        data = point.measured.get("data") or {}
+        stored = point.measured.get("data")
+        data: dict[str, Any] = stored if isinstance(stored, dict) else {}
         source = str(data.get("source", ""))
-        if not Path(source).is_file():
+        if not source or not Path(source).is_file():
             continue
         try:
             table = read_table(source)
@@ -63,19 +67,33 @@ def calibration_rows(classifier: Classifier) -> Table:
     raise UsageError(ASK.format(reason="the rows they were calibrated on were not found"))
 
 
+def check_table(model: Classifier, table: Table, force: bool) -> list[str]:
+    """Refuses rows that the model's points cannot be calibrated on; with `force` says why."""
+    labels = class_numbers(model, table)
+    return check_rows(labels, model.label_names, force=force) if model.points else []
+
+
 def recalibrate(
-    folder: Path, model: Classifier, table: Table, progress: str | None = None
+    folder: Path,
+    model: Classifier,
+    table: Table,
+    progress: str | None = None,
+    *,
+    force: bool = False,
 ) -> Recalibrated:
-    """Chooses every point again, by its own target, from what the bundle says of the rows."""
+    """Chooses every point again, by its own target, from what the bundle says of the rows.
+
+    Rows that `de3 calibrate` would refuse are refused here as well, unless `force` is set.
+    """
+    forced = check_table(model, table, force)
     bundle = load(folder)
     metric = model.config.metric
     before = trace_table(model, table, progress=progress)
     after = trace_table(bundle, table, progress=progress)
     full = Policy.parse("full")
     scores = {"model": measure(before, full, metric), "bundle": measure(after, full, metric)}
-    report = Recalibrated(
-        after.rows, metric, {name: seen["score"] for name, seen in scores.items()}
-    )
+    seen = {name: each["score"] for name, each in scores.items()}
+    report = Recalibrated(after.rows, metric, seen, warnings=forced)
     kept = []
     for name, point in model.points.items():
         old = measure(before, point.policy, metric)
@@ -84,7 +102,8 @@ def recalibrate(
         except De3Error as error:
             report.dropped[name] = str(error)
             continue
-        kept.append(new)
+        found = doubts(new.measured, after.known_labels, after.predictions[:, -1])
+        kept.append(with_warnings(new, [*forced, *found]))
         report.points[name] = {
             "policy": [str(point.policy), str(new.policy)],
             "score": [old["score"], new.measured["score"]],

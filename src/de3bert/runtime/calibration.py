@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.exits import OperatingPoint, Trace
+from de3bert.exits.adequacy import check_rows, doubts, with_warnings
 from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, calibrate
 from de3bert.exits.family import Family
 from de3bert.exits.metrics import METRICS
 from de3bert.exits.points import Target
 from de3bert.methods import METHODS
-from de3bert.runtime.evaluate import trace_table
-from de3bert.runtime.load import check_folder, load, read_config
-from de3bert.runtime.points import check_point_name, store_points
+from de3bert.printable import cut_list
+from de3bert.runtime.evaluate import numbers_of, trace_table
+from de3bert.runtime.facts import Facts
+from de3bert.runtime.load import load, read_config
+from de3bert.runtime.points import check_place, check_point_name, store_points
 from de3bert.runtime.profile import read_profile
 from de3bert.runtime.weights import weights_sha256
 
@@ -36,49 +38,59 @@ def calibrate_model(
     default: bool = False,
     batch_size: int = 32,
     progress: str | None = None,
+    force: bool = False,
 ) -> OperatingPoint:
     """Finds the point that meets `target` on a table or a trace of one, and stores it.
 
     Policies of `family` are considered, one text or several; by default those that the model's
     method declares. A layer speed-up refers to the model's `base_depth`.
+
+    Fewer than 30 rows, or rows without some class of the model, are refused unless `force` is set
+    or nothing is to be chosen (`full`). What is doubtful is kept in `measured["warnings"]`.
     """
     if (table is None) == (trace is None):
         raise UsageError("Give labelled rows with --data, or a trace of this model with --trace.")
     # Everything that can be wrong with the request is said before the long pass.
     wanted = Target.parse(target)
     check_point_name(name)
-    check_folder(Path(folder))
+    check_place(folder)
     cost = read_profile(folder, weights_sha256(folder))
     if wanted.is_time and cost is None:
         raise UsageError(
             f"The target {wanted} is about time on this machine, which was not measured yet. "
             f"Run first: de3 profile {folder}"
         )
-    config = read_config(folder)
-    metric = metric or config.get("metric", "accuracy")
+    facts = Facts.of(read_config(folder))
+    metric = metric or facts.metric
     METRICS[metric]
     families = [family] if isinstance(family, str) else family
-    parsed = [Family.parse(text) for text in families or METHODS[config["method"]].families]
+    parsed = [Family.parse(text) for text in families or METHODS[facts.method].families]
     if wanted.kind != "full":
-        _check_families(parsed, config)
+        _check_families(parsed, facts)
+    force = force or wanted.kind == "full"  # nothing is chosen there
     if table is not None:
+        labels = numbers_of(facts, table)
+        forced = check_rows(labels, facts.label_names, force=force)
         recorded = trace_table(load(folder), table, batch_size=batch_size, progress=progress)
     else:
         recorded = Trace.load(str(trace))
-        _check_trace(recorded, config, folder)
-    families = families or _declared_families(config["method"], recorded)
+        _check_trace(recorded, facts, folder)
+        forced = check_rows(recorded.known_labels, facts.label_names, force=force)
+    families = families or _declared_families(facts.method, recorded)
     lambdas = WIDE_LAMBDA_GRID if wide else LAMBDA_GRID
     point = calibrate(
         recorded, wanted, name=name, family=families, lambdas=lambdas, metric=metric, cost=cost
     )
+    found = doubts(point.measured, recorded.known_labels, recorded.predictions[:, -1])
+    point = with_warnings(point, [*forced, *found])
     store_points(folder, [point], default=name if default else None)
     return point
 
 
-def _check_families(families: Sequence[Family], config: dict[str, Any]) -> None:
+def _check_families(families: Sequence[Family], facts: Facts) -> None:
     """Refuses what no trace of this model can be calibrated with."""
-    method = config["method"]
-    if len(config["exit_layers"]) == 1:
+    method = facts.method
+    if len(facts.exit_layers) == 1:
         raise UsageError(
             f"method {method} has no exits to calibrate: the model answers after its last layer "
             "only. Train a method with exits, such as de3, or ask for the target `full`."
@@ -107,17 +119,16 @@ def _can_read(trace: Trace, family: Family) -> bool:
     )
 
 
-def _check_trace(trace: Trace, config: dict[str, Any], folder: str | Path) -> None:
-    if list(trace.exit_layers) != config["exit_layers"]:
+def _check_trace(trace: Trace, facts: Facts, folder: str | Path) -> None:
+    if trace.exit_layers != facts.exit_layers:
         raise UsageError(
             f"The trace has exits at {list(trace.exit_layers)}, the model at "
-            f"{config['exit_layers']}: it was made from another model."
+            f"{list(facts.exit_layers)}: it was made from another model."
         )
-    names = [config["id2label"][key] for key in sorted(config["id2label"], key=int)]
-    if list(trace.label_names) != names:
+    if trace.label_names != facts.label_names:
         raise UsageError(
-            f"The trace has the classes {', '.join(trace.label_names)}, the model "
-            f"{', '.join(names)}: it was made from another model."
+            f"The trace has the classes {cut_list(trace.label_names)}, the model "
+            f"{cut_list(facts.label_names)}: it was made from another model."
         )
     made_by = trace.info.get("weights")
     if made_by is not None and made_by != weights_sha256(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from de3bert.data.labels import LabelSet
 from de3bert.data.table import Table
+from de3bert.data.tokens import TextInput
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
@@ -122,7 +124,8 @@ def evaluate(
     labels = class_numbers(classifier, table)
     start = time.perf_counter()
     # In a stream, because that is read as it is answered, which shows how far it is.
-    inputs = track(table.inputs(), progress)
+    rows: Sequence[TextInput] = table.inputs()
+    inputs = track(rows, progress)
     answers = list(classifier.predict_iter(inputs, policy=chosen, batch_size=batch_size))
     seconds = time.perf_counter() - start
     number = {name: index for index, name in enumerate(classifier.label_names)}

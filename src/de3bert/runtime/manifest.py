@@ -201,6 +201,8 @@ def is_bundle(folder: str | Path) -> bool:
 def sign(folder: Path, name: str) -> None:
     """Takes the present content of one file into the manifest, after it was rightly changed."""
     document = read_json(folder / MANIFEST, _again(folder))
+    if not isinstance(document.get("files"), dict):
+        raise De3Error(f"{folder / MANIFEST} is damaged: it lists no files. {_again(folder)}")
     path = folder / name
     document["files"][name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
     write_json(folder / MANIFEST, document)

@@ -17,6 +17,7 @@ from de3bert.data.labels import LabelSet
 from de3bert.data.words import WordTable
 from de3bert.errors import UsageError
 from de3bert.exits import OperatingPoint
+from de3bert.exits.adequacy import check_rows, doubts, with_warnings
 from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID
 from de3bert.exits.cost import exit_histogram
 from de3bert.exits.points import Target
@@ -26,8 +27,10 @@ from de3bert.exits.word_replay import WordTrace
 from de3bert.exits.words import WordPolicy
 from de3bert.machine import versions
 from de3bert.methods import METHODS
-from de3bert.runtime.load import check_folder, load, read_config
-from de3bert.runtime.points import check_point_name, store_points
+from de3bert.progress import track
+from de3bert.runtime.facts import Facts
+from de3bert.runtime.load import load, read_config
+from de3bert.runtime.points import check_place, check_point_name, store_points
 from de3bert.runtime.words import TaggedSentence, WordClassifier
 
 __all__ = [
@@ -37,6 +40,9 @@ __all__ = [
     "is_word_model",
     "load_words",
 ]
+
+
+WINDOW = 16  # batches between two signs of progress
 
 
 @dataclass(frozen=True)
@@ -88,15 +94,21 @@ def evaluate_words(
     policy: str | WordPolicy | None = None,
     metric: str | None = None,
     batch_size: int = 32,
+    progress: str | None = None,
 ) -> WordEvaluation:
     """Tags with real stopping and scores the answers; a word that was cut off counts as wrong."""
     metric = metric or str(classifier.config.metric)
     check_metric(metric, classifier.label_names)
     chosen = classifier.policy(point, policy)
-    actual = [[classifier.label_names[number] for number in row] for row in _numbers(
-        classifier, table)]  # fmt: skip
+    numbers = _numbers(classifier.config, table)
+    actual = [[classifier.label_names[number] for number in row] for row in numbers]
     start = time.perf_counter()
-    answers = classifier.predict(table.inputs(), policy=chosen, batch_size=batch_size)
+    answers, cut = [], 0
+    sentences, size = table.inputs(), WINDOW * batch_size
+    for first in track(range(0, len(sentences), size), progress):
+        part = sentences[first : first + size]
+        answers += classifier.predict(part, policy=chosen, batch_size=batch_size)
+        cut += classifier.truncated
     seconds = time.perf_counter() - start
     given = [answer.tags for answer in answers]
     counts = tally(actual, given, metric)
@@ -106,7 +118,7 @@ def evaluate_words(
         policy=str(chosen),
         rows=sum(len(tags) for tags in actual),
         sentences=len(table),
-        truncated=classifier.truncated,
+        truncated=cut,
         metric=metric,
         score=float(counts.score()),
         score_interval=counts.interval(),
@@ -131,25 +143,35 @@ def calibrate_word_model(
     default: bool = False,
     batch_size: int = 32,
     progress: str | None = None,
+    force: bool = False,
 ) -> OperatingPoint:
-    """Finds the SENTEE policy that meets `target` on tagged sentences, and stores it."""
+    """Finds the SENTEE policy that meets `target` on tagged sentences, and stores it.
+
+    Fewer than 30 sentences, or sentences without some tag of the model, are refused unless `force`
+    is set or nothing is to be chosen (`full`). Doubts are kept in `measured["warnings"]`.
+    """
     if table is None:
         raise UsageError("A model of words is calibrated on tagged sentences: give --data FILE.")
     wanted = Target.parse(target)
     check_point_name(name)
-    check_folder(Path(folder))
-    config = read_config(folder)
-    metric = metric or str(config.get("metric", "accuracy"))
-    classifier = load_words(folder)
-    check_metric(metric, classifier.label_names)
+    check_place(folder)
+    facts = Facts.of(read_config(folder))
+    metric = metric or facts.metric
+    check_metric(metric, facts.label_names)
+    tags = np.array([tag for row in _numbers(facts, table) for tag in row], dtype=np.int64)
+    force = force or wanted.kind == "full"
+    forced = check_rows(tags, facts.label_names, force=force, rows=len(table), unit="sentences")
+    words = trace_sentences(load_words(folder), table, batch_size, progress)
     point = calibrate_words(
-        trace_sentences(classifier, table, batch_size, progress),
+        words,
         wanted,
         name=name,
-        family=family or METHODS[config["method"]].signal,
+        family=family or METHODS[facts.method].signal,
         lambdas=WIDE_LAMBDA_GRID if wide else LAMBDA_GRID,
         metric=metric,
     )
+    found = doubts(point.measured, words.trace.known_labels, words.trace.predictions[:, -1])
+    point = with_warnings(point, [*forced, *found])
     store_points(folder, [point], default=name if default else None)
     return point
 
@@ -168,7 +190,7 @@ def trace_sentences(
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    numbers = _numbers(classifier, table)
+    numbers = _numbers(classifier.config, table)
     words = classifier.trace(
         table.inputs(), numbers, batch_size=batch_size, info=info, progress=progress
     )
@@ -176,9 +198,10 @@ def trace_sentences(
     return words
 
 
-def _numbers(classifier: WordClassifier, table: WordTable) -> list[list[int]]:
+def _numbers(facts: Facts, table: WordTable) -> list[list[int]]:
+    """The tags of each sentence as the model numbers them; one unseen in training is refused."""
     tags = table.known_tags
-    classes = LabelSet(classifier.label_names, positions=classifier.config.numbered_labels)
+    classes = LabelSet(facts.label_names, positions=facts.numbered_labels)
     flat = iter(classes.encode((tag for row in tags for tag in row), table.label_names).tolist())
     return [list(itertools.islice(flat, len(row))) for row in tags]
 
