@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from de3bert.errors import UsageError
 from de3bert.printable import cut_list
 
-__all__ = ["LABELS", "PAIRS", "SINGLES", "Chosen", "choose_columns"]
+__all__ = ["LABELS", "PAIRS", "SINGLES", "Chosen", "choose_columns", "shown_names"]
 
 SINGLES = (
     "text", "sentence", "review", "content", "title",
@@ -68,8 +68,15 @@ def choose_columns(
         )
     used = [name for name in (text, pair, label) if name is not None]
     if len(set(used)) < len(used):
-        raise UsageError(f"{source}: text, pair and label must be different columns, got {used}.")
+        raise UsageError(
+            f"{source}: text, pair and label must be different columns, got {shown_names(used)}."
+        )
     return Chosen(text, pair, label)
+
+
+def shown_names(names: Iterable[str]) -> str:
+    """Names as a message shows them: the first few, none of them at any length."""
+    return cut_list(name[:LONGEST] for name in names)
 
 
 def _guess_text(found: list[str], pair: str | None) -> tuple[str | None, str | None]:
@@ -90,5 +97,5 @@ def _absent(what: str, name: str | None, found: list[str], source: str) -> str:
     hint = f' Did you mean "{close[0]}"?' if close else ""
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
         hint += " The fields seem to be separated by something else than the suffix says."
-    listed = cut_list(f'"{column[:LONGEST]}"' for column in found)
+    listed = cut_list(f'"{column[:LONGEST]}"' for column in found) or "none"
     return f"{source} has no column {what}.{hint} Columns found: {listed}."

@@ -7,10 +7,10 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
+from de3bert.data.columns import shown_names
 from de3bert.data.lines import decoded
 from de3bert.errors import De3Error
 from de3bert.limits import limit
-from de3bert.printable import cut_list
 
 __all__ = ["Cells", "Quoting", "TextLines", "cells_of", "checked_header"]
 
@@ -35,8 +35,12 @@ class Cells(NamedTuple):
     fault: str = ""
 
 
+class LineTooLongError(De3Error):
+    """About one line; the next one follows."""
+
+
 class TextLines(Iterator[str]):
-    """Lines as the csv module takes them; one that is too long raises, and the next one follows.
+    """Lines as the csv module takes them; one that is too long raises `LineTooLongError`.
 
     Bytes that are no UTF-8 are kept as `surrogateescape` does it: they spoil their own row only.
     """
@@ -51,9 +55,9 @@ class TextLines(Iterator[str]):
         stored = next(self.lines)
         try:
             text = decoded(stored)
-        except De3Error:
+        except De3Error as error:
             if len(stored) > limit("text"):
-                raise
+                raise LineTooLongError(str(error)) from error
             text = stored.decode("utf-8", "surrogateescape")
         if "\r" in text[:-2]:  # files of old end their lines with it
             self.more = iter(io.StringIO(text, newline=""))
@@ -74,7 +78,7 @@ def cells_of(lines: Iterable[str], delimiter: str, quoting: Quoting) -> Iterator
             values = next(reader)
         except StopIteration:
             return
-        except (csv.Error, De3Error) as error:
+        except (csv.Error, LineTooLongError) as error:
             yield Cells(row, line, reader.line_num, [], _broken(error, reader.line_num))
             continue
         if values:
@@ -83,19 +87,21 @@ def cells_of(lines: Iterable[str], delimiter: str, quoting: Quoting) -> Iterator
             yield Cells(row, line, reader.line_num, values, fault)
 
 
-def checked_header(cells: Cells, source: str) -> list[str]:
-    """Names of the columns, which must differ."""
+def checked_header(cells: Cells | None, source: str) -> list[str]:
+    """Names of the columns, which must differ, in the first row that there is."""
+    if cells is None:
+        raise De3Error(f"{source} is empty. It should hold a column of text.")
     if cells.fault:
         raise De3Error(f"{source}: the header cannot be read: {cells.fault}")
     header = [cell.strip() for cell in cells.values]
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
-        raise De3Error(f"{source}: the header repeats {cut_list(map(repr, repeated))}.")
+        raise De3Error(f"{source}: the header repeats {shown_names(map(repr, repeated))}.")
     return header
 
 
 def _broken(error: Exception, line: int) -> str:
-    if isinstance(error, De3Error):
+    if isinstance(error, LineTooLongError):
         return str(error)
     if "field limit" in str(error):
         return (
@@ -110,6 +116,6 @@ def _broken(error: Exception, line: int) -> str:
 
 def _ragged(cells: list[str], header: list[str]) -> str:
     return (
-        f"{len(cells)} fields, the header has {len(header)} ({cut_list(header)}). "
+        f"{len(cells)} fields, the header has {len(header)} ({shown_names(header)}). "
         "Put fields that hold the separator in quotes."
     )

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from de3bert.data import parquet
+from de3bert.data.columns import shown_names
 from de3bert.data.decode import decode, read_bytes
 from de3bert.data.delimited import Quoting, cells_of, checked_header
 from de3bert.data.frame import Frame
 from de3bert.data.objects import checked_object, parsed
 from de3bert.errors import De3Error, UsageError
-from de3bert.printable import cut_list
 from de3bert.registry import Registry
 
 __all__ = ["FORMATS", "Reader", "check_suffix", "read_file", "suffix_of", "supported"]
@@ -73,7 +73,7 @@ def read_tsv(data: bytes, source: str) -> Frame:
 
 def _delimited(text: str, source: str, delimiter: str, quoting: Quoting) -> Frame:
     found = cells_of(io.StringIO(text, newline=""), delimiter, quoting)
-    header = checked_header(next(found), source)  # there is one: the file is not blank
+    header = checked_header(next(found, None), source)
     columns: dict[str, list[Any]] = {name: [] for name in header}
     numbers: list[int] = []
     for cells in found:
@@ -83,7 +83,7 @@ def _delimited(text: str, source: str, delimiter: str, quoting: Quoting) -> Fram
         for name, value in zip(header, cells.values, strict=True):
             columns[name].append(value)
     if not numbers:
-        raise De3Error(f"{source} has a header ({cut_list(header)}) but no rows below it.")
+        raise De3Error(f"{source} has a header ({shown_names(header)}) but no rows below it.")
     return Frame(columns, source, numbers, untyped=True)
 
 

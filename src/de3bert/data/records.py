@@ -5,12 +5,14 @@ Nothing here holds more than a block, a line or a batch. Errors about the whole 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from de3bert.data.columns import shown_names
 from de3bert.data.decode import is_packed, open_blocks, read_bytes
 from de3bert.data.delimited import Cells, Quoting, TextLines, cells_of, checked_header
 from de3bert.data.frame import Frame
@@ -18,7 +20,6 @@ from de3bert.data.lines import decoded, escaped_byte, lines_of, not_utf8, repair
 from de3bert.data.objects import checked_object, parsed
 from de3bert.data.parquet import parquet_batches
 from de3bert.errors import De3Error
-from de3bert.printable import cut_list
 
 __all__ = ["Record", "Records", "delimited", "json_lines", "lines", "of_frame", "parquet"]
 
@@ -114,10 +115,7 @@ def delimited(path: Path, delimiter: str) -> Records:
     if delimiter == "\t" and path.is_file():
         quoting = _quoting(path)
     found = cells_of(TextLines(lines_of(open_blocks(path), str(path))), delimiter, quoting)
-    first = next(found, None)
-    if first is None:
-        raise De3Error(f"{path} is empty. It should hold a column of text.")
-    header = checked_header(first, str(path))
+    header = checked_header(next(found, None), str(path))
     return Records(str(path), _below(found, header, str(path)), names=header)
 
 
@@ -134,12 +132,14 @@ def _quoting(path: Path) -> Quoting:
 
 
 def _first(found: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines to decide by; where the file breaks off is for the rows to say."""
     size = 0
-    for line in found:
-        yield line
-        size += len(line)
-        if size > SCANNED:
-            return
+    with contextlib.suppress(De3Error):
+        for line in found:
+            yield line
+            size += len(line)
+            if size > SCANNED:
+                return
 
 
 def _below(found: Iterable[Cells], header: list[str], source: str) -> Iterator[Record]:
@@ -148,7 +148,7 @@ def _below(found: Iterable[Cells], header: list[str], source: str) -> Iterator[R
         empty = False
         yield _row(cells, header)
     if empty:
-        raise De3Error(f"{source} has a header ({cut_list(header)}) but no rows below it.")
+        raise De3Error(f"{source} has a header ({shown_names(header)}) but no rows below it.")
 
 
 def _row(cells: Cells, header: list[str]) -> Record:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from de3bert.data.columns import SINGLES
+from de3bert.data.columns import SINGLES, shown_names
 from de3bert.data.conll import ACCEPTED, LINES, sentences_of
 from de3bert.data.decode import read_bytes
 from de3bert.data.formats import FORMATS, read_file, suffix_of
@@ -20,7 +20,6 @@ from de3bert.data.labels import label_value
 from de3bert.data.read import place_of
 from de3bert.errors import De3Error, UsageError
 from de3bert.limits import check_limit
-from de3bert.printable import cut_list
 
 __all__ = ["WordTable", "choose_words", "read_words", "sound_words"]
 
@@ -163,7 +162,7 @@ def _column(
 ) -> str | None:
     have = list(names)
     if given is not None and given not in have:
-        raise UsageError(f'{source} has no column "{given}". Columns found: {cut_list(have)}.')
+        raise UsageError(f'{source} has no column "{given}". Columns found: {shown_names(have)}.')
     by_name = {name.strip().lower(): name for name in reversed(have)}
     chosen = given or next((by_name[name] for name in usual if name in by_name), None)
     if chosen is None and needed:
@@ -172,7 +171,7 @@ def _column(
             hint = " It looks like rows of text: leave out the task words to classify them."
         raise UsageError(
             f"{source} has no column of {what} (usual names: {', '.join(usual)}); name yours "
-            f"with {option}. Columns found: {cut_list(have)}.{hint}"
+            f"with {option}. Columns found: {shown_names(have)}.{hint}"
         )
     return chosen
 
