@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Policy
 from de3bert.exits.timing import CostModel, TimeSample
-from de3bert.files import write_json
+from de3bert.files import read_json, write_json
 from de3bert.machine import machine, versions
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.engine import run_batch
@@ -166,11 +164,7 @@ def read_profile(folder: str | Path, weights: str | None = None) -> CostModel | 
     path = Path(folder) / PROFILE
     if not path.exists():
         return None
-    try:
-        document: Any = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise De3Error(f"{path} is damaged: {error}. Measure again with `de3 profile`.") from error
-    cost = CostModel.from_json(document)
+    cost = CostModel.from_json(read_json(path, "Measure again with `de3 profile`."))
     if weights is not None and cost.info.get("weights") not in (None, weights):
         raise De3Error(
             f"{path} was measured with other weights than this folder has. "
