@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -46,11 +47,14 @@ def run(
     """Move a model's prototypes to unlabelled rows of other data, by K-means from the old ones."""
     voice = Voice(json, quiet)
     from de3bert.data.read import read_table
-    from de3bert.training.adapt import adapt_model
+    from de3bert.training.adaptable import check_adaptation
 
+    check_adaptation(Path(model), out, overwrite)
     table = read_table(
         data, text=text, text_pair=text_pair, split=split, config=config, need_labels=False
     )
+    from de3bert.training.adapt import adapt_model
+
     adapted = adapt_model(
         model, table, out, rows=rows, distance=distance, seed=seed, batch_size=batch_size,
         overwrite=overwrite, progress=voice.progress("reading"),

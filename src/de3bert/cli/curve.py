@@ -10,6 +10,7 @@ import typer
 from de3bert.cli.options import Json, Quiet
 from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
+from de3bert.files import check_file_place
 
 if TYPE_CHECKING:
     from de3bert.exits.report import TradeOff
@@ -41,6 +42,8 @@ def run(
 ) -> None:
     """Score against layer speed-up at every distinct threshold."""
     voice = Voice(json, quiet)
+    if plot is not None:
+        check_file_place(plot)
     from de3bert.exits.report import trade_off
 
     cost = None

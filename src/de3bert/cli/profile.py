@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from de3bert.cli.options import Json, Model, Quiet, Threads
 from de3bert.cli.output import Voice, grid
+from de3bert.files import check_file_place
 
 EXAMPLE = "Example: de3 profile runs/demo/bundle"
 
@@ -27,8 +29,10 @@ def run(
     voice = Voice(json, quiet)
     from de3bert.cli.export import layer_list
     from de3bert.runtime.load import load
-    from de3bert.runtime.profile import profile, write_profile
+    from de3bert.runtime.profile import PROFILE, profile, write_profile
 
+    if Path(model).is_dir():
+        check_file_place(Path(model) / PROFILE)
     cost = profile(
         load(model, threads=threads),
         batches=layer_list(batches),

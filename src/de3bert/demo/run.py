@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from de3bert.data.labels import LabelSet
-from de3bert.data.packaged import minilm_folder, short_reviews
-from de3bert.data.split import split_rows
+from de3bert.data.packaged import SPLIT_ROWS, minilm_folder, split_reviews
 from de3bert.data.table import Table
 from de3bert.demo.result import DemoResult, PointResult
 from de3bert.exits import OperatingPoint, Trace
@@ -18,6 +16,7 @@ from de3bert.exits.report import trade_off_of
 from de3bert.export.bundle import export_model
 from de3bert.figures.curve import draw_report
 from de3bert.figures.exits import draw_exits
+from de3bert.files import check_file_place, check_folder_place
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.evaluate import trace_table
 from de3bert.runtime.latency import measure_latency
@@ -29,7 +28,8 @@ from de3bert.training.splits import Splits
 
 __all__ = ["Settings", "run_demo"]
 
-SPLIT_SEED = 7
+FOLDERS = ("model", "bundle")
+FILES = ("calibration.trace", "test.trace", "curve.png", "exits.png", "result.json")
 TARGETS = {"full": "full", "1.5x": "layers=1.5", "2x": "layers=2.0", "3x": "layers=3.0",
            "safe": "drop=0.01"}  # fmt: skip
 EXAMPLES = (
@@ -51,7 +51,7 @@ class Settings:
 
     @classmethod
     def usual(cls) -> Settings:
-        return cls({"train": 6530, "calibration": 1000, "test": 1000}, 2.0, 200)
+        return cls(dict(SPLIT_ROWS), 2.0, 200)
 
     @classmethod
     def quick(cls) -> Settings:
@@ -67,11 +67,12 @@ def run_demo(
     say: Callable[[str], None] = print,
 ) -> DemoResult:
     """Trains (or reuses), calibrates, evaluates once on the test split, exports, measures."""
+    _check_places(out)
     if fresh:
         _clear(out)
     splits, test_rows = _read(settings)
     model = out / "model"
-    _train(model, settings, splits, progress, say)
+    _train(model, settings, splits, fresh, progress, say)
     classifier = load(model)
     calibration = _trace(classifier, splits.calibration, out / "calibration.trace", progress)
     test = _trace(classifier, test_rows, out / "test.trace", progress)
@@ -103,23 +104,25 @@ def run_demo(
 
 def _read(settings: Settings) -> tuple[Splits, Table]:
     """Train and calibration rows, and the test rows apart, by a fixed seed."""
-    table = short_reviews()
-    labels = LabelSet.from_values(table.labels or [], names=table.label_names)
-    numbers = labels.encode(table.labels or [])
-    parts = split_rows(numbers, dict(settings.rows), SPLIT_SEED)
-    rows = {name: table.take(index.tolist()) for name, index in parts.items()}
+    labels, rows = split_reviews(settings.rows)
+    train, calibration = rows["train"], rows["calibration"]
     splits = Splits(
         labels,
-        rows["train"],
-        numbers[parts["train"]],
-        rows["calibration"],
-        numbers[parts["calibration"]],
+        train,
+        labels.encode(train.labels or []),
+        calibration,
+        labels.encode(calibration.labels or []),
     )
     return splits, rows["test"]
 
 
 def _train(
-    model: Path, settings: Settings, splits: Splits, progress: bool, say: Callable[[str], None]
+    model: Path,
+    settings: Settings,
+    splits: Splits,
+    fresh: bool,
+    progress: bool,
+    say: Callable[[str], None],
 ) -> None:
     wanted = recipe(settings)
     stored = model / "recipe.toml"
@@ -127,7 +130,7 @@ def _train(
         say(f"the model in {model} is reused (--fresh starts over)")
         return
     say(f"training DE3 on {len(splits.train)} short film reviews")
-    fit(wanted, model, progress=progress, splits=splits, overwrite=True)
+    fit(wanted, model, progress=progress, splits=splits, overwrite=True, fresh=fresh)
 
 
 def recipe(settings: Settings) -> Recipe:
@@ -177,9 +180,17 @@ def _exit_accuracy(trace: Trace) -> dict[str, float]:
     return {str(m): float(v) for m, v in zip(trace.exit_layers, means, strict=True)}
 
 
+def _check_places(out: Path) -> None:
+    """Refuses at once what would end minutes of work: no place for its results."""
+    for folder in FOLDERS:
+        check_folder_place(out / folder)
+    for name in FILES:
+        check_file_place(out / name)
+
+
 def _clear(out: Path) -> None:
-    """Removes what the demo wrote and nothing else."""
-    for folder in (out / "model", out / "model.training", out / "bundle"):
-        shutil.rmtree(folder, ignore_errors=True)
-    for name in ("calibration.trace", "test.trace", "curve.png", "exits.png", "result.json"):
+    """Removes what the demo wrote and nothing else; checkpoints go when the training starts."""
+    for folder in FOLDERS:
+        shutil.rmtree(out / folder, ignore_errors=True)
+    for name in FILES:
         (out / name).unlink(missing_ok=True)

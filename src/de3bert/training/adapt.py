@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,9 +21,10 @@ from de3bert.model.loading import read_model
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.prototypes import PrototypeBank
 from de3bert.model.tokens import TextEncoder, load_tokenizer
+from de3bert.printable import cut_list
+from de3bert.training.adaptable import check_adaptation
 from de3bert.training.clusters import Clusters, Distance, clustered
 from de3bert.training.passes import over_rows
-from de3bert.training.place import check_place, is_finished
 from de3bert.training.rows import Rows
 
 __all__ = ["Adapted", "Moved", "adapt_model"]
@@ -83,7 +83,8 @@ class Adapted:
         if self.truncated:
             found.append(f"{self.truncated} of {self.rows} texts were cut to the model's length")
         if empty:
-            found.append(f"no row is nearest to these, which keep their prototypes: {_some(empty)}")
+            named = cut_list(empty)
+            found.append(f"no row is nearest to these, which keep their prototypes: {named}")
         if self.unsettled:
             layers = ", ".join(map(str, self.unsettled))
             found.append(f"K-means had not come to rest at layers {layers}")
@@ -122,8 +123,7 @@ def adapt_model(
     import sklearn  # noqa: F401  # that it is missing is said before the long pass
 
     source, out = Path(model), Path(out)
-    _check_model(source)
-    _check_out(source, out, overwrite)
+    check_adaptation(source, out, overwrite)
     loaded = read_model(str(source)).eval()
     bank = _prototypes(loaded, source)
     table = _drawn(table, rows, seed)
@@ -148,44 +148,14 @@ def adapt_model(
     return result
 
 
-def _check_model(source: Path) -> None:
-    """Refuses what has no prototypes to move, before anything is loaded."""
-    if (source / "manifest.json").exists():
-        raise UsageError(
-            f"{source} is a bundle, whose prototypes are part of its graphs. Adapt the model "
-            "folder it was made of, then export that: de3 export"
-        )
-    if not is_finished(source):
-        raise UsageError(
-            f"{source} is not a model folder of de3bert. Give one that de3 train made."
-        )
-    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-    if config.get("token_exits") == "words":
-        raise UsageError(f"{source} tags words; only models of whole texts can be adapted.")
-    if config.get("prototypes", "none") == "none" or len(config.get("exit_layers") or ()) < 2:
-        raise UsageError(
-            f"{source} (method {config.get('method')}) has no prototypes to adapt. Give a model "
-            "that was trained with prototypes, such as one of the method de3."
-        )
-
-
-def _check_out(source: Path, out: Path, overwrite: bool) -> None:
-    if out.resolve().is_relative_to(source.resolve()):
-        raise UsageError(
-            f"{out} is the model itself or lies in it, and the model stays as it is. "
-            "Choose another --out."
-        )
-    check_place(out, overwrite)
-
-
 def _prototypes(model: EarlyExitForSequenceClassification, source: Path) -> PrototypeBank:
-    assert model.prototypes is not None  # see _check_model
+    assert model.prototypes is not None  # see check_adaptation
     done = model.prototypes.initialised.tolist()
     names = zip(model.config.label_names, done, strict=True)
     if missing := [name for name, seen in names if not seen]:
         raise De3Error(
             f"The prototypes of these classes of {source} were never set, so there is nothing to "
-            f"start from: {', '.join(missing)}. Train the model on rows of all its classes."
+            f"start from: {cut_list(missing)}. Train the model on rows of all its classes."
         )
     return model.prototypes
 
@@ -288,8 +258,3 @@ def _save(
         record = {k: v for k, v in result.to_json().items() if k != "folder"}
         write_json(folder / RECORD, record)
         write_card(folder, out.absolute().name)
-
-
-def _some(names: list[str]) -> str:
-    """The first few of a list that may be long."""
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import check_folder_place, read_json
 from de3bert.locks import LOCK, PARTIAL, taken_alone
+from de3bert.printable import cut_list
 from de3bert.training.seal import SEAL, is_whole
 
 __all__ = [
@@ -43,7 +45,8 @@ def is_finished(folder: Path) -> bool:
 
 def check_place(out: Path, overwrite: bool) -> None:
     """Refuses a place that has something else in it, or where no folder can be written."""
-    empty = not out.exists() or (out.is_dir() and not any(out.iterdir()))
+    # Not `out.exists()`, which fails on a name that is too long; that is said below.
+    empty = not os.path.exists(out) or (out.is_dir() and not any(out.iterdir()))
     if not empty and not is_finished(out):
         raise UsageError(f"{out} exists and is not a model folder. Choose another --out.")
     if not empty and not overwrite:
@@ -117,10 +120,10 @@ def last_checkpoint(scratch: Path) -> Path | None:
     last = whole[max(whole)] if whole else None
     if spoilt:
         LOG.warning(
-            "%s in %s not whole, as after a kill or a fault of the disk; the training goes on from "
-            "%s.",
-            " and ".join(folder.name for folder in spoilt) + (" are" if spoilt[1:] else " is"),
+            "In %s not whole, as after a kill or a fault of the disk: %s; the training goes on "
+            "from %s.",
             scratch,
+            cut_list(folder.name for folder in spoilt),
             "the beginning" if last is None else last.name,
         )
     for folder in spoilt:

@@ -7,6 +7,7 @@ from pathlib import Path
 from de3bert.errors import UsageError
 from de3bert.exits.metrics import METRICS
 from de3bert.exits.word_curve import WORD_METRICS
+from de3bert.files import check_folder_place
 from de3bert.locks import LOCK
 from de3bert.methods import METHODS, Method
 from de3bert.training.place import check_place, is_finished, scratch_folder, taken
@@ -24,6 +25,7 @@ def check_request(
     _check_teacher(METHODS[recipe.method], teacher)
     check_place(out, overwrite)
     scratch = scratch_folder(out)
+    check_folder_place(scratch)
     if (scratch / LOCK).exists():  # perhaps somebody's at this moment
         with taken(scratch):
             pass

@@ -1,0 +1,65 @@
+"""Long trainings say how far they are, also where nobody looks at a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
+
+from de3bert.training.fit import fit
+from de3bert.training.recipe import Recipe, recipe_from
+
+
+@pytest.fixture
+def recipe(tiny_backbone, toy_data, tmp_path) -> Recipe:
+    made = toy_recipe(tiny_backbone, toy_data, epochs=2)
+    made["data"]["train"] = str(write_csv(tmp_path / "s.csv", toy_rows(48, 5)))
+    return recipe_from(made)
+
+
+@pytest.fixture
+def talkative(monkeypatch):
+    monkeypatch.setattr("de3bert.progress.EVERY", 0.0)
+
+
+def test_lines_without_a_terminal(recipe, tmp_path, talkative, capsys):
+    refreshed = recipe_from(recipe.model_dump(), ["train.refresh_prototypes=true"])
+    fit(refreshed, tmp_path / "m")
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert any(line.startswith("training: 1 of 6 steps, ") for line in lines)
+    steps = [line for line in lines if line.startswith("training: 6 of 6 steps")]
+    assert "loss " in steps[-1]
+    assert "exits " in steps[-1]
+    assert any("scoring the calibration rows" in line for line in lines if "training" in line)
+    assert any(line.startswith("scoring the calibration rows: ") for line in lines)
+    assert any(line.startswith("prototypes of all rows: ") for line in lines)
+    assert "\x1b" not in "".join(line for line in lines if line.startswith("training"))
+
+
+def test_every_phase_and_pass_has_its_name(recipe, tmp_path, talkative, capsys):
+    changed = recipe_from(recipe.model_dump(), ["method=cascadebert", "train.epochs=1"])
+    fit(changed, tmp_path / "m")
+    said = capsys.readouterr().err
+    for label in ("small: ", "together: ", "which rows are hard: "):
+        assert any(line.startswith(label) for line in said.splitlines()), label
+
+
+def test_a_short_training_says_nothing(recipe, tmp_path, capsys):
+    fit(recipe, tmp_path / "m")
+    assert "training:" not in capsys.readouterr().err
+
+
+def test_quiet_is_quiet(recipe, tmp_path, talkative, capsys):
+    fit(recipe, tmp_path / "m", progress=False)
+    said = capsys.readouterr().err
+    assert "training:" not in said
+    assert "scoring" not in said
+
+
+def test_a_bar_on_a_terminal(recipe, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("de3bert.training.callbacks.on_terminal", lambda: True)
+    fit(recipe, tmp_path / "m")
+    said = capsys.readouterr().err
+    assert "training: 1 of" not in said
+    assert "6/6" in said
