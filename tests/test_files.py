@@ -9,7 +9,15 @@ import textwrap
 import pytest
 
 from de3bert.errors import De3Error
-from de3bert.files import replace_file, replace_folder, write_json, write_text
+from de3bert.files import (
+    check_file_place,
+    check_folder_place,
+    read_json,
+    replace_file,
+    replace_folder,
+    write_json,
+    write_text,
+)
 
 
 def names(folder):
@@ -96,6 +104,120 @@ def test_no_permission(tmp_path):
     with pytest.raises(De3Error, match="no permission"):
         write_text(tmp_path / "a.txt", "x")
     tmp_path.chmod(0o700)
+
+
+def test_places_are_looked_at_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    before = names(tmp_path)
+    for check in (check_file_place, check_folder_place):
+        check(tmp_path / "new")
+        check(tmp_path / "deep" / "er" / "new")
+        for wrong, words in (
+            (tmp_path / "file" / "new", "a file stands where a folder is needed"),
+            (tmp_path / ("x" * 300), "the name is too long"),
+            (tmp_path / ("x" * 250), "the name is too long"),  # for what is made beside it
+            ("/".join("y" * 3000) + "/z", "the name is too long"),
+            (tmp_path / "a\0b", "Choose another name"),
+        ):
+            with pytest.raises(De3Error, match=words):
+                check(wrong)
+    check_file_place(tmp_path / "file")
+    check_folder_place(tmp_path / "folder")
+    with pytest.raises(De3Error, match="a folder stands where a file is needed"):
+        check_file_place(tmp_path / "folder")
+    with pytest.raises(De3Error, match="a file stands where a folder is needed"):
+        check_folder_place(tmp_path / "file")
+    for link in ("link", "dangling"):
+        with pytest.raises(De3Error, match=r"symbolic link.*Give the folder itself"):
+            check_folder_place(tmp_path / link)
+    assert names(tmp_path) == before
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no such file system here")
+def test_a_place_where_the_system_makes_nothing():
+    with pytest.raises(De3Error, match="no folder can be made there"):
+        check_folder_place("/proc/model")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_places_without_permission(tmp_path):
+    tmp_path.chmod(0o500)
+    for check in (check_file_place, check_folder_place):
+        with pytest.raises(De3Error, match="no permission"):
+            check(tmp_path / "new")
+    tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a": ', "is damaged"),
+        (b"[1]", "not a list"),
+        (b"\xff\xfe", "is damaged"),
+        (b"[" * 100_000, "is damaged"),
+    ],
+)
+def test_json_from_anybody(tmp_path, content, words):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(De3Error, match=rf"a\.json .*{words}.*Make it again"):
+        read_json(tmp_path / "a.json", "Make it again.")
+    with pytest.raises(De3Error, match="cannot be read"):
+        read_json(tmp_path / "nowhere.json")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from de3bert.files import replace_file, replace_folder
+
+kind, target, moment = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+if moment == "between":  # the old folder is put aside, the new one not yet there
+    usual = Path.replace
+
+    def killed(self, destination):
+        if destination == target and not self.name.endswith(".old"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return usual(self, destination)
+
+    Path.replace = killed
+with (replace_file if kind == "file" else replace_folder)(target) as path:
+    (path if kind == "file" else path / "part").write_text("half")
+    if moment == "within":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed(kind, target, moment):
+    call = [sys.executable, "-c", KILLED, kind, str(target), moment]
+    assert subprocess.run(call, check=False).returncode == -9
+    left = [item for item in target.parent.iterdir() if ".partial" in item.name]
+    assert left
+    for item in left:
+        os.utime(item, (0, 0))
+
+
+@pytest.mark.parametrize("moment", ["within", "between"])
+def test_what_a_killed_process_left_of_a_folder(tmp_path, moment):
+    target = tmp_path / "model"
+    with replace_folder(target) as folder:
+        (folder / "config.json").write_text("old")
+    killed("folder", target, moment)
+    with replace_folder(target) as folder:
+        assert (target / "config.json").read_text() == "old"  # put back, if it was aside
+        (folder / "config.json").write_text("new")
+    assert names(tmp_path) == ["model"]
+    assert (target / "config.json").read_text() == "new"
+
+
+def test_what_a_killed_process_left_of_a_file(tmp_path):
+    write_text(tmp_path / "a.txt", "old")
+    killed("file", tmp_path / "a.txt", "within")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    write_text(tmp_path / "a.txt", "new")
+    assert names(tmp_path) == ["a.txt"]
 
 
 def test_a_full_disk_for_real(tmp_path):

@@ -136,3 +136,15 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch, tmp_path, package):
     with pytest.raises(De3Error, match=re.escape(wanted)):
         run_demo(tmp_path / "d", Settings.quick(), progress=False, say=lambda text: None)
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("name", ["model", "bundle", "test.trace", "curve.png", "result.json"])
+def test_places_are_looked_at_before_anything_is_read(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("de3bert.demo.run._read", lambda _: pytest.fail("it began"))
+    if "." in name:
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(De3Error, match=r"stands where a (file|folder) is needed"):
+        run_demo(tmp_path, Settings.quick(), fresh=True)
+    assert (tmp_path / name).exists()
