@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -183,8 +184,7 @@ def read_json(path: Path, advice: str = "") -> dict[str, Any]:
         advice: what to do about a file that is damaged.
     """
     try:
-        check_limit("document", path.stat().st_size, str(path))
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(_bounded_text(path, str(path)))
     except OSError as error:
         raise De3Error(f"{path} cannot be read: {error.strerror}. {advice}".rstrip()) from error
     except (ValueError, RecursionError) as error:  # RecursionError: nested thousands deep
@@ -203,12 +203,20 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         what: what the file is, as the start of the message.
     """
     try:
-        check_limit("document", path.stat().st_size, f"{what} {path}")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(_bounded_text(path, f"{what} {path}"))
     except OSError as error:
         raise UsageError(f"{what} {path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, nested thousands deep
         raise UsageError(f"{what} {path} is not valid TOML: {error}") from error
+
+
+def _bounded_text(path: Path, what: str) -> str:
+    """The text of a document; a pipe or a device, which may never end, is an OSError."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
+    check_limit("document", found.st_size, what)
+    return path.read_text(encoding="utf-8")
 
 
 def disk_is_full(error: BaseException) -> bool:

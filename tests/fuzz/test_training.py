@@ -25,7 +25,7 @@ def spoil(case: Case, checkpoint: Path, name: str, how: str, edited_at, bitten_a
     path = checkpoint / name
     sound = path.read_bytes() if path.is_file() else b"{}"
     if how == "stand":
-        place_stand(path, stand, case.arena.materials.rows, checkpoint / "config.json")
+        place_stand(path, stand, case.arena.materials.rows, case.folder / "recipe.toml")
     elif how == "edit" and name.endswith(".json"):
         path.write_bytes(as_json(edited(json.loads(sound), edited_at)))
     else:

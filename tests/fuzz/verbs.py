@@ -44,7 +44,7 @@ def row_call(case: Case, verb: str, model: Path, rows: Path) -> list[object]:
     """The arguments of a verb on these rows; `model` is not changed by it."""
     if verb == "calibrate":
         model = case.copy(model, "model")
-        return [verb, model, "--data", rows, "--target", "layers=1.2", "--name", "new"]
+        return [verb, model, "--data", rows, "--target", "layers=1.2", "--name", "new", "--force"]
     if verb == "predict":
         return [verb, model, rows]
     out = ["--out", case.folder / "out"] if verb == "trace" else []

@@ -58,7 +58,13 @@ def read_trace(path: Path) -> Trace:
         )
     if header.get("sha256") != _digest(tensors, header.get("about", "")):
         raise De3Error(f"{path} is damaged: its content does not match its checksum. {AGAIN}")
-    return _assemble(tensors, json.loads(header["about"]))
+    try:
+        return _assemble(tensors, json.loads(header["about"]))
+    except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        # The checksum is right all the same: whoever wrote it meant something else by a trace.
+        raise De3Error(
+            f"{path} does not hold what a trace has ({error!r:.200}). {AGAIN}"
+        ) from error
 
 
 def _read(path: Path) -> tuple[Tensors, dict[str, str]]:
@@ -106,7 +112,7 @@ def _assemble(tensors: Tensors, about: dict[str, Any]) -> Trace:
         tokens=tensors["tokens"],
         exit_layers=tuple(about["exit_layers"]),
         label_names=tuple(about["label_names"]),
-        info=about["info"],
+        info=dict(about["info"]),
         certainty=tensors.get("certainty"),
         base_depth=about.get("base_depth"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from de3bert.exits import OperatingPoint
 from de3bert.runtime.classifier import Classifier
 
 __all__ = ["summarise"]
@@ -29,7 +30,10 @@ def summarise(classifier: Classifier) -> dict[str, Any]:
         "metric": config.metric,
         **classifier.backend.size(),
         "default_point": config.default_point or "full",
-        "points": dict(config.operating_points),
+        "points": {
+            name: OperatingPoint.from_json(point).to_json()
+            for name, point in config.operating_points.items()
+        },
     }
 
 
@@ -40,5 +44,5 @@ def _prototypes_set(classifier: Classifier) -> str:
     done = classes - len(classifier.backend.prototypes_unset)
     means = classifier.config.prototype_means
     if (adapted := classifier.config.adapted_to) is not None:
-        means = f"adapted to {adapted['rows']} rows of {adapted['source']}"
+        means = f"adapted to {adapted.get('rows')} rows of {adapted.get('source')}"
     return f"{done} of {classes} classes, means: {means}"
