@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+import math
+from typing import Any, Literal, cast, get_args
 
 from transformers import AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
@@ -12,6 +13,7 @@ from de3bert.errors import UsageError
 __all__ = ["EarlyExitConfig", "PrototypeKind"]
 
 PrototypeKind = Literal["linear", "identity", "none"]
+KINDS = {"prototypes": get_args(PrototypeKind), "token_exits": ("none", "hash", "words")}
 
 
 class EarlyExitConfig(PreTrainedConfig):
@@ -82,6 +84,12 @@ class EarlyExitConfig(PreTrainedConfig):
         self.operating_points = dict(self.operating_points or {})
         self.exit_layers = _checked_layers(self.exit_layers, self.depth)
         self.base_depth = self.base_depth or self.depth
+        for name, kinds in KINDS.items():
+            if getattr(self, name) not in kinds:
+                raise UsageError(
+                    f"{name} must be one of {', '.join(kinds)}, got {getattr(self, name)!r:.60}."
+                )
+        _check_temperatures(self.temperatures, len(self.exit_layers))
 
     @property
     def encoder_config(self) -> PreTrainedConfig:
@@ -120,7 +128,25 @@ class EarlyExitConfig(PreTrainedConfig):
 def _checked_layers(layers: list[int] | None, depth: int) -> list[int]:
     if layers is None:
         return list(range(1, depth + 1))
+    if not isinstance(layers, list | tuple | range) or any(
+        type(layer) is not int for layer in layers
+    ):
+        raise UsageError(f"exit_layers must be a list of whole numbers, got {layers!r:.60}.")
     wanted = sorted(set(layers) | {depth})
     if wanted[0] < 1 or wanted[-1] > depth:
         raise UsageError(f"exit_layers must lie in 1..{depth} for this backbone, got {layers}.")
     return wanted
+
+
+def _check_temperatures(temperatures: object, exits: int) -> None:
+    if temperatures is None or temperatures == []:
+        return
+    sound = isinstance(temperatures, list | tuple) and len(temperatures) == exits
+    if not sound or not all(
+        isinstance(value, int | float) and math.isfinite(value) and value > 0
+        for value in cast("list[object]", temperatures)
+    ):
+        raise UsageError(
+            f"temperatures must be {exits} numbers above 0, one for each exit; got "
+            f"{temperatures!r:.60}."
+        )

@@ -11,6 +11,9 @@ from de3bert.model.pretrained import from_pretrained, reason_of
 
 __all__ = ["read_model"]
 
+MISMATCH = "ignore_mismatched_sizes"  # how transformers says so, with advice that is not ours
+OTHER_SIZES = "its weights have other sizes than its config says (classes, exits, layers or widths)"
+
 
 def read_model(source: str) -> EarlyExitForSequenceClassification:
     """The model of a folder or hub id; De3Error when weights are damaged or missing."""
@@ -22,7 +25,7 @@ def read_model(source: str) -> EarlyExitForSequenceClassification:
     except De3Error:
         raise
     except Exception as error:  # safetensors, json and hub errors have no common base
-        reason = reason_of(error, source)
+        reason = OTHER_SIZES if MISMATCH in str(error) else reason_of(error, source)
         if local:
             raise De3Error(f"The model in {source} is damaged or incomplete: {reason}.") from error
         raise UsageError(
@@ -35,6 +38,12 @@ def read_model(source: str) -> EarlyExitForSequenceClassification:
         raise De3Error(
             f"The weights in {source} are incomplete: {len(missing)} tensors are missing, "
             f"the first is {missing[0]}."
+        )
+    strange = sorted(loaded[1]["unexpected_keys"])
+    if strange:
+        raise De3Error(
+            f"The weights in {source} are of another model than its config: {len(strange)} tensors "
+            f"have no place in it, the first is {strange[0]}."
         )
     model.knows_full_depth = True
     return model

@@ -17,7 +17,7 @@ from de3bert.data.packaged import DEMO_BACKBONE, minilm_folder
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import read_json
 from de3bert.limits import check_limit, check_sizes
-from de3bert.printable import cut_list
+from de3bert.printable import cut_list, printable
 
 __all__ = ["from_config", "from_pretrained", "reason_of", "resolved_source"]
 
@@ -69,7 +69,7 @@ def resolved_source(source: str) -> str:
 def reason_of(error: BaseException, source: str) -> str:
     """Why a source could not be read, in a line; about a folder here no word of the network."""
     lines = str(error).strip().splitlines()
-    reason = lines[0].rstrip(".") if lines else type(error).__name__
+    reason = printable(lines[0])[:300].rstrip(".") if lines else type(error).__name__
     folder = Path(source)
     if folder.is_dir() and any(mark in str(error) for mark in OF_THE_HUB):
         found = cut_list(sorted(item.name for item in folder.iterdir())) or "nothing"

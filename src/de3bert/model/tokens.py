@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from de3bert.data.tokens import Encoded, TextInput
-from de3bert.errors import De3Error
+from de3bert.errors import De3Error, UsageError
 from de3bert.model.pretrained import from_pretrained, reason_of
 
 __all__ = ["TextEncoder", "load_tokenizer"]
@@ -20,6 +20,12 @@ class TextEncoder:
     """A tokenizer with the model's length limit. Padding is always on the right."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
+        marks = tokenizer.num_special_tokens_to_add(pair=False)
+        if max_length <= marks:
+            raise UsageError(
+                f"max_length is {max_length}, and {marks} tokens of every text are marks of the "
+                "tokenizer: nothing of the text would be left. Take a longer one."
+            )
         tokenizer.padding_side = "right"
         self.tokenizer = tokenizer
         self.max_length = max_length

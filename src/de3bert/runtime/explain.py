@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from de3bert.errors import De3Error
 from de3bert.exits import Policy, Trace, signals
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.prediction import ExplainedLayer
@@ -13,7 +14,9 @@ __all__ = ["explained_layers", "lambda_of"]
 
 def lambda_of(policy: Policy, config: Facts) -> float:
     """The weight of the policy's EDR, or the model's own where the policy has none."""
-    stored = float(config.method_options.get("lambda", 1.0))
+    stored = config.method_options.get("lambda", 1.0)
+    if not isinstance(stored, int | float) or not stored >= 0:
+        raise De3Error(f"The model's config is damaged: its lambda is {stored!r:.60}.")
     return dict(policy.signal.params).get("lambda", stored) if policy.signal else stored
 
 

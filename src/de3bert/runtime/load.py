@@ -18,6 +18,7 @@ from de3bert.runtime.threads import check_threads, cores
 __all__ = ["check_folder", "load", "read_config", "reopen"]
 
 MODEL_TYPE = "de3bert"
+UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers does not write down
 
 
 def load(
@@ -48,6 +49,7 @@ def load(
     folder = Path(named)
     if folder.exists():
         check_folder(folder)
+        _facts(folder)
     made = _load_bundle(folder, opening) if is_bundle(folder) else _load_model(named, opening)
     made.opening = opening
     return made
@@ -71,7 +73,7 @@ def _load_bundle(folder: Path, opening: Opening) -> Classifier:
             "model folder."
         )
     manifest = Manifest.read(folder)
-    facts = Facts.of(read_config(folder))
+    facts = _facts(folder)
     from de3bert.runtime.onnx_backend import OnnxBackend
     from de3bert.runtime.sessions import share_threads
 
@@ -91,6 +93,14 @@ def _load_model(source: str, opening: Opening) -> Classifier:
         # Whoever asks it for what only texts have is told so.
         return cast(Classifier, WordClassifier(backend, source))
     return Classifier(backend, source)
+
+
+def _facts(folder: Path) -> Facts:
+    """What the config says, before anything heavy is imported or read."""
+    try:
+        return Facts.of({"id2label": UNNAMED, **read_config(folder)})
+    except De3Error as error:
+        raise type(error)(f"{printable(str(folder))}: {error}") from error
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:

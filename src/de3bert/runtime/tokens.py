@@ -27,6 +27,12 @@ class BundleEncoder:
 
     def __init__(self, tokenizer: Tokenizer, max_length: int, inputs: Sequence[str],
                  padding: dict[str, int]) -> None:  # fmt: skip
+        marks = tokenizer.num_special_tokens_to_add(False)
+        if max_length <= marks:
+            raise De3Error(
+                f"The bundle's config is damaged: max_length is {max_length}, and {marks} tokens "
+                "of every text are marks of the tokenizer."
+            )
         # At which end a text is cut belongs to the model: the exporter writes it into the file.
         side = (tokenizer.truncation or {}).get("direction", "right")
         tokenizer.no_padding()

@@ -11,7 +11,6 @@ from de3bert.model.loading import read_model
 from de3bert.model.tokens import TextEncoder, load_tokenizer
 from de3bert.model.word_encoder import WordEncoder
 from de3bert.printable import printable
-from de3bert.runtime.facts import Facts
 from de3bert.runtime.threads import check_threads
 from de3bert.runtime.torch_backend import TorchBackend
 from de3bert.runtime.torch_words import TorchWordBackend
@@ -23,7 +22,7 @@ def load_torch(source: str, device: str | None, threads: int | None = None) -> T
     """The back end of a model folder or hub id."""
     place, wanted = _place(device), check_threads(threads)
     model = read_model(source)
-    _check_facts(model, source)
+    _check_length(model, source)
     tokenizer, limit = load_tokenizer(source), model.config.max_length
     torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature
     if wanted is not None:
@@ -50,10 +49,9 @@ def _place(device: str | None) -> torch.device:
     return place
 
 
-def _check_facts(model: EarlyExitForSequenceClassification, source: str) -> None:
-    """What the config says of texts and exits must make sense for the encoder it has."""
+def _check_length(model: EarlyExitForSequenceClassification, source: str) -> None:
+    """De3Error when the config lets texts be longer than the encoder has positions."""
     config = model.config
-    Facts.of(config.to_dict())
     longest = fitting_length(config.max_length, config.encoder_config)
     if longest < config.max_length:
         raise De3Error(
