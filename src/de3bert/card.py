@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from de3bert.files import write_text
+from de3bert.errors import De3Error
+from de3bert.files import read_json, write_text
 
-__all__ = ["points_table", "write_card"]
+__all__ = ["card_text", "points_table", "write_card"]
 
 CARD = """---
 library_name: de3bert
@@ -57,18 +57,32 @@ def write_card(folder: str | Path, title: str | None = None) -> None:
     `title` is the name to show when the folder has a temporary one.
     """
     folder = Path(folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    record: dict[str, Any] = {}
-    if (folder / "training.json").exists():
-        record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    text = card_text(folder, read_json(folder / "config.json"), title)
+    write_text(folder / "README.md", text)
+
+
+def card_text(folder: Path, config: dict[str, Any], title: str | None = None) -> str:
+    """The card of a folder with this config; De3Error where its files make no sense together."""
+    path = folder / "training.json"
+    record = read_json(path) if path.exists() else {}
+    try:
+        return _filled(folder, config, record, title or folder.name)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise De3Error(
+            f"The files in {folder} do not fit together ({error!r:.200}), so its card cannot be "
+            "written. Copy the model again, or make it again."
+        ) from error
+
+
+def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title: str) -> str:
     points = config.get("operating_points") or {}
     names = [config["id2label"][key] for key in sorted(config["id2label"], key=int)]
     words = config.get("token_exits") == "words"
-    text = CARD.format(
+    return CARD.format(
         task="token-classification" if words else "text-classification",
         kind="tagger of words" if words else "text classifier",
         example='["some", "words"]' if words else '"some text"',
-        title=title or folder.name,
+        title=title,
         classes=len(names),
         labels=", ".join(names[:10]) + (" ..." if len(names) > 10 else ""),
         depth=config["exit_layers"][-1],
@@ -82,7 +96,6 @@ def write_card(folder: str | Path, title: str | None = None) -> None:
         curve="\n![curve](curve.png)\n" if (folder / "curve.png").exists() else "",
         ending=_ending(folder, record),
     )
-    write_text(folder / "README.md", text)
 
 
 def _ending(folder: Path, record: dict[str, Any]) -> str:
@@ -90,7 +103,9 @@ def _ending(folder: Path, record: dict[str, Any]) -> str:
     path = folder / "manifest.json"
     if not path.exists():
         return TRAINING.format(accuracy=_accuracy_table(record.get("exit_accuracy", {})))
-    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest = read_json(path)
+    if not isinstance(manifest.get("files"), dict):
+        raise De3Error(f"{path} is damaged: it lists no files. Export the model again.")
     return BUNDLE.format(
         precision=manifest["precision"],
         size=sum(known["bytes"] for known in manifest["files"].values()) / 1e6,

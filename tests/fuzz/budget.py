@@ -27,6 +27,7 @@ SHARES = {
     "standard input": 10,
     "sentences": 8,
     "model config": 12,
+    "model record": 3,
     "model tokenizer": 6,
     "model weights": 6,
     "model files": 5,

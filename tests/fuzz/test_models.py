@@ -44,6 +44,21 @@ def test_config(arena: Arena, edited_at, kind, verb):
     call(case, verb, model)
 
 
+@cases("model record")
+@given(edits, bites, st.booleans(), st.sampled_from(["calibrate by trace", "adapt", "costs"]))
+def test_record(arena: Arena, edited_at, bitten_at, spoil, verb):
+    """What a training wrote of itself is shown on the card and in analyses."""
+    case = arena.case("model record")
+    model = case.copy(arena.materials.model, "model")
+    changed_document(model / "training.json", edited_at, case)
+    if spoil:
+        changed_bytes(model / "training.json", bitten_at, case)
+    if verb == "costs":
+        case.verb("analyze", verb, model, "--out", "out", "--quiet")
+    else:
+        call(case, verb, model)
+
+
 @cases("model tokenizer")
 @given(
     edits, st.sampled_from(FILES[2:]), st.booleans(), bites,
@@ -81,7 +96,8 @@ def test_weights(arena: Arena, edited_at, bitten_at, where, verb):
 
 EXTRAS = ("pytorch_model.bin", "generation_config.json", "special_tokens_map.json", "vocab.txt",
           "added_tokens.json", "model.safetensors.index.json", "adapter_config.json",
-          "chat_template.jinja", "profile.json")  # fmt: skip
+          "chat_template.jinja", "profile.json", "training.json", "recipe.toml",
+          "README.md")  # fmt: skip
 
 
 @cases("model files")

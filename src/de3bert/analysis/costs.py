@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from de3bert.analysis.subject import Subject, grouped
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error, UsageError
 from de3bert.figures.costs import draw_costs
+from de3bert.files import read_json
 from de3bert.runtime.manifest import is_bundle
 from de3bert.study.flops import POOLERS, Sizes, modules_of
 from de3bert.study.parameters import shares_of
@@ -159,11 +160,13 @@ def _record(path: str) -> dict[str, float] | None:
     place = Path(path) / "training.json"
     if not place.is_file():
         return None
+    record = read_json(place)
     try:
-        record = json.loads(place.read_text(encoding="utf-8"))
         found = {name: float(record[name]) for name in ("seconds", "steps")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise De3Error(f"{place} is damaged: {error!r}.") from error
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise De3Error(f"{place} is damaged: {error!r:.200}.") from error
+    if not all(math.isfinite(value) for value in found.values()):
+        raise De3Error(f"{place} is damaged: seconds and steps are not numbers.")
     return found if found["steps"] > 0 else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from de3bert.card import write_card
+from de3bert.card import card_text
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy
 from de3bert.exits.line import shown
@@ -47,6 +47,7 @@ def store_points(
         config = read_json(path)
         before = path.read_text(encoding="utf-8")
         _take_in(config, points, default, replace)
+        card = card_text(folder, config)  # before anything is written: it may be impossible
         write_json(path, config)
         if is_bundle(folder):
             try:
@@ -54,7 +55,7 @@ def store_points(
             except BaseException:  # a config that the manifest does not know spoils the bundle
                 write_text(path, before)
                 raise
-        write_card(folder)
+        write_text(folder / "README.md", card)
 
 
 def _take_in(
