@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -175,3 +177,34 @@ def test_usual_names_of_texts(name):
     assert read_table({name: ["a"], "label": ["x"]}).text_column == name
     both = {name: ["a"], "review": ["b"], "label": ["x"]}
     assert read_table(both).text_column == "review"
+
+
+EVERY_BYTE = """
+import sys
+from pathlib import Path
+import pyarrow
+from pyarrow import parquet
+from de3bert.data.read import read_table
+from de3bert.data.stream import stream_texts
+from de3bert.errors import De3Error
+path = Path(sys.argv[1])
+parquet.write_table(pyarrow.table({"text": ["a", "b"], "label": [0, 1]}), path, store_schema=False)
+data = path.read_bytes()
+start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+for place in range(start, len(data)):
+    for other in (0, 255, data[place] ^ 1, data[place] ^ 4):
+        path.write_bytes(data[:place] + bytes([other]) + data[place + 1 :])
+        for read in (read_table, lambda path: list(stream_texts(path))):
+            try:
+                read(path)
+            except De3Error:
+                pass
+print("done")
+"""
+
+
+def test_no_damage_of_a_parquet_footer_brings_the_process_down(tmp_path):
+    """Errors in Arrow's own language end the process where nobody there catches them."""
+    command = [sys.executable, "-c", EVERY_BYTE, str(tmp_path / "a.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-2000:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +26,44 @@ Batch = dict[str, list[Any]]
 
 def read_parquet(data: bytes, source: str) -> Frame:
     """All rows. Refused by its own description if they would not fit the limit."""
-    file = _opened(data, source)
-    rows = file.metadata.num_rows
-    check_limit("unpacked", _cost(file.metadata), f"{source} ({rows:,} rows)")
-    columns: Batch = {name: [] for name in _names(file, source)}
-    size = 0
+    with _sound(source):
+        file = _opened(data)
+        promised = f"{source} ({file.metadata.num_rows:,} rows)"
+        check_limit("unpacked", _cost(file.metadata), promised)
+        columns: Batch = {name: [] for name in _names(file, source)}
+        named = class_names_of(file.schema_arrow)
+    size = rows = 0
     for batch in _batches(file, data, source):
         for name, values in batch.items():
             columns[name] += values
             size += sum(len(value) for value in values if isinstance(value, str))
-        check_limit("unpacked", size, f"{source} (its texts, written out)")
-    named = class_names_of(file.schema_arrow)
+        rows += len(values)
+        taken = size + rows * len(columns) * VALUE_COST  # a file may promise less than it holds
+        check_limit("unpacked", taken, f"{source} (its rows, written out)")
     return Frame(columns, source, range(1, rows + 1), class_names=named)
 
 
 def parquet_batches(stored: bytes | Path, source: str) -> tuple[list[str], Iterator[Batch]]:
     """The names of the columns, and the rows some at a time: their values by column."""
-    file = _opened(stored, source)
-    return _names(file, source), _batches(file, stored, source)
+    with _sound(source):
+        file = _opened(stored)
+        return _names(file, source), _batches(file, stored, source)
 
 
-def _opened(stored: bytes | Path, source: str, **more: Any) -> Any:
+@contextmanager
+def _sound(source: str) -> Iterator[None]:
+    """Whatever Arrow says of a damaged file is a De3Error; its own errors have no common type."""
+    try:
+        yield
+    except De3Error:
+        raise
+    except Exception as error:
+        raise De3Error(
+            f"{source} is not a sound Parquet file ({str(error)[:200]}). Copy or write it again."
+        ) from error
+
+
+def _opened(stored: bytes | Path, **more: Any) -> Any:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -54,10 +72,7 @@ def _opened(stored: bytes | Path, source: str, **more: Any) -> Any:
             "Reading Parquet needs pyarrow, which is not installed: pip install 'de3bert[train]'"
         ) from error
     place = pyarrow.BufferReader(stored) if isinstance(stored, bytes) else str(stored)
-    try:
-        return parquet.ParquetFile(place, buffer_size=READ_AHEAD, **more)
-    except Exception as error:  # Arrow's errors have no common type
-        raise _damaged(source, error) from error
+    return parquet.ParquetFile(place, buffer_size=READ_AHEAD, **more)
 
 
 def _names(file: Any, source: str) -> list[str]:
@@ -71,47 +86,39 @@ def _names(file: Any, source: str) -> list[str]:
 
 def _cost(metadata: Any) -> int:
     """Bytes that the rows take in memory at least, by what the file says of itself."""
-    chunks = list(_chunks(metadata))
-    values = max([metadata.num_rows, sum(chunk.num_values for chunk in chunks)])
-    return int(values * VALUE_COST + sum(chunk.total_uncompressed_size for chunk in chunks))
-
-
-def _chunks(metadata: Any) -> Iterator[Any]:
-    for group in range(metadata.num_row_groups):
-        for column in range(metadata.num_columns):
-            yield metadata.row_group(group).column(column)
+    values = metadata.num_rows * max(metadata.num_columns, 1)
+    groups = range(metadata.num_row_groups)
+    stored = sum(metadata.row_group(group).total_byte_size for group in groups)
+    return int(values * VALUE_COST + stored)
 
 
 def _batches(file: Any, stored: bytes | Path, source: str) -> Iterator[Batch]:
-    metadata = file.metadata
-    size = sum(chunk.total_uncompressed_size for chunk in _chunks(metadata))
-    rows = max(1, min(BATCH_ROWS, BATCH_BYTES * metadata.num_rows // max(size, 1)))
-    repeated = _repeated(file)
-    again = _opened(stored, source, metadata=metadata, read_dictionary=repeated)
-    found = again.iter_batches(batch_size=rows)
-    while True:
-        try:
-            batch = next(found, None)
-        except Exception as error:
-            raise _damaged(source, error) from error
-        if batch is None:
-            return
-        yield {name: _values(batch.column(name)) for name in batch.schema.names}
+    with _sound(source):
+        metadata = file.metadata
+        for group in range(metadata.num_row_groups):
+            # Arrow's reader says what is wrong with a group; asking for the description of its
+            # columns before brings the whole process down where that is damaged.
+            next(file.iter_batches(batch_size=1, row_groups=[group]), None)
+            described = metadata.row_group(group)
+            size = max(described.total_byte_size, 1)
+            rows = max(1, min(BATCH_ROWS, BATCH_BYTES * described.num_rows // size))
+            repeated = _repeated(file, described)
+            reader = _opened(stored, metadata=metadata, read_dictionary=repeated)
+            for batch in reader.iter_batches(batch_size=rows, row_groups=[group]):
+                yield {name: _values(batch.column(name)) for name in batch.schema.names}
 
 
-def _repeated(file: Any) -> list[str]:
+def _repeated(file: Any, group: Any) -> list[str]:
     """Columns of texts that are mostly a dictionary."""
     from pyarrow import types
 
-    schema = file.schema_arrow
-    texts = {field.name for field in schema if types.is_string(field.type)}
-    return sorted(
-        {
-            chunk.path_in_schema
-            for chunk in _chunks(file.metadata)
-            if chunk.path_in_schema in texts and _dictionary_share(chunk) >= DICTIONARY_SHARE
-        }
-    )
+    texts = {field.name for field in file.schema_arrow if types.is_string(field.type)}
+    chunks = map(group.column, range(group.num_columns))
+    return [
+        chunk.path_in_schema
+        for chunk in chunks
+        if chunk.path_in_schema in texts and _dictionary_share(chunk) >= DICTIONARY_SHARE
+    ]
 
 
 def _dictionary_share(chunk: Any) -> float:
@@ -140,9 +147,3 @@ def _value(scalar: Any) -> Any:
         return scalar.as_py()
     except Exception as error:
         return Unreadable(str(error))
-
-
-def _damaged(source: str, error: Exception) -> De3Error:
-    return De3Error(
-        f"{source} is not a sound Parquet file ({str(error)[:200]}). Copy or write it again."
-    )
