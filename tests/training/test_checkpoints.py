@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
 
+from de3bert.errors import De3Error
 from de3bert.training import checkpoints as checkpoints_module
 from de3bert.training.callbacks import SaveEvery
 from de3bert.training.fit import fit
@@ -173,6 +175,25 @@ def test_the_old_one_goes_only_when_the_new_one_is_whole(recipe, tmp_path, monke
     fit(recipe_from(recipe.model_dump(), ["train.save_steps=1"]), tmp_path / "m", progress=False)
     assert seen[0] == []
     assert all(seen[1:])
+
+
+def test_a_disk_that_is_full_at_the_seal(recipe, whole, tmp_path, monkeypatch):
+    usual, calls = checkpoints_module.seal, []
+
+    def full(folder, *given):
+        calls.append(folder)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        usual(folder, *given)
+
+    out = tmp_path / "m"
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints_module, "seal", full)
+        with pytest.raises(De3Error, match=r"checkpoint could not be written.*disk is full"):
+            fit(recipe, out, progress=False)
+    assert is_whole(tmp_path / "m.training" / "checkpoint-3")
+    fit(recipe, out, progress=False)
+    assert furthest(load_file(out / "model.safetensors"), whole) < 1e-6
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
 
+from de3bert.files import write_text
 from de3bert.training.fit import fit
-from de3bert.training.recipe import Recipe, recipe_from
+from de3bert.training.recipe import Recipe, recipe_from, recipe_text
 
 
 @pytest.fixture
@@ -63,3 +64,21 @@ def test_a_bar_on_a_terminal(recipe, tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "training: 1 of" not in said
     assert "6/6" in said
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_the_verb_says_how_far_the_test_rows_are(
+    recipe, toy_data, tmp_path, talkative, capsys, quiet
+):
+    from typer.testing import CliRunner
+
+    from de3bert.cli.main import app
+
+    settings = recipe.model_dump()
+    settings["data"]["test"] = str(toy_data.test)
+    write_text(tmp_path / "r.toml", recipe_text(recipe_from(settings, ["train.epochs=0.4"])))
+    call = ["train", "--recipe", str(tmp_path / "r.toml"), "--out", str(tmp_path / "m")]
+    said = CliRunner().invoke(app, [*call, "--quiet"] if quiet else call)
+    assert said.exit_code == 0, said.output
+    assert ("scoring the test rows: " in said.stderr) == (not quiet)
+    assert "full depth on test rows" in said.stdout

@@ -64,7 +64,8 @@ def test_the_slope_follows_the_length_of_the_training() -> None:
     ],
 )
 def test_rates_that_make_no_sense_are_refused(context, options, words) -> None:
-    made = context("theseus", **options)
+    made = context("theseus")
+    made.options = {**made.options, **options}
     with pytest.raises(UsageError, match=words):
         HOOKS["replacing"](made).check()
 

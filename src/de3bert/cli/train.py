@@ -138,7 +138,7 @@ def _score_test(
     from de3bert.runtime.evaluate import evaluate
     from de3bert.runtime.load import load
 
-    voice.note(f"scoring {len(table)} test rows at full depth")
+    label = voice.progress("scoring the test rows")
     if isinstance(table, WordTable):
-        return words.score_test(table, folder)
-    return evaluate(load(folder), table, policy="full").to_json()
+        return words.score_test(table, folder, label)
+    return evaluate(load(folder), table, policy="full", progress=label).to_json()

@@ -131,11 +131,11 @@ def calibrate(
     return calibrate_word_model(model, target, name, table=table, **options)
 
 
-def score_test(table: WordTable, folder: Path) -> dict[str, Any]:
+def score_test(table: WordTable, folder: Path, progress: str | None) -> dict[str, Any]:
     """Full-depth scores on a recipe's test sentences."""
     from de3bert.runtime.word_evaluate import evaluate_words, load_words
 
-    return evaluate_words(load_words(folder), table, policy="full").to_json()
+    return evaluate_words(load_words(folder), table, policy="full", progress=progress).to_json()
 
 
 def _warn_cut(voice: Voice, cut: int, sentences: int, limit: int) -> None:
