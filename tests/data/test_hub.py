@@ -4,6 +4,7 @@ import pytest
 
 from de3bert.data.hub import looks_like_id
 from de3bert.data.read import read_table
+from de3bert.data.stream import stream_texts
 from de3bert.errors import De3Error, UsageError
 
 datasets = pytest.importorskip("datasets")
@@ -83,3 +84,43 @@ def test_config_and_split_are_handed_on(monkeypatch):
 def test_only_owner_and_name_look_like_an_id():
     assert looks_like_id("nyu-mll/glue")
     assert not any(map(looks_like_id, ["glue", "a/b/c", "./a", "../a/b", "/tmp/a", "a/b c"]))
+
+
+def test_a_folder_is_never_a_matter_of_the_network(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    empty, odd = tmp_path / "empty", tmp_path / "odd"
+    empty.mkdir()
+    odd.mkdir()
+    (odd / "rows.parquet").write_bytes(b"no rows")
+    for folder in (empty, odd):
+        with pytest.raises(De3Error) as caught:
+            read_table(folder)
+        said = str(caught.value)
+        assert "network" not in said.lower()
+        assert str(folder) in said
+        assert "Give the file in it that holds the rows" in said
+        assert len(said) < 1500
+
+
+def test_an_id_that_is_not_reached_says_what_can_be_done(monkeypatch):
+    def fail(*arguments, **options):
+        raise ConnectionError("no route " * 1000)
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(De3Error) as caught:
+        read_table("owner/name")
+    said = str(caught.value)
+    assert all(words in said for words in ("network", "HF_HUB_OFFLINE", "save the rows as a file"))
+    assert len(said) < 1000
+
+
+def test_a_long_list_of_splits_is_cut(monkeypatch):
+    many = {f"split {number}": None for number in range(100)}
+    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: many)
+    with pytest.raises(UsageError, match="and 90 more: name one of them"):
+        read_table("owner/name")
+
+
+def test_a_folder_is_streamed(folder):
+    (folder / "test-00000-of-00001.parquet").unlink()
+    assert [row.given for row in stream_texts(folder)] == ["a", "b", "c"]

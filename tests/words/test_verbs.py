@@ -70,3 +70,41 @@ def test_mistakes_are_refused_with_a_message(de3, model, word_data, arguments, m
     said = de3(*(part.format(m=model, d=word_data.test) for part in arguments))
     assert said.code == 2
     assert message in said.err
+
+
+def test_predict_streams_sentences(de3, model, word_data, tmp_path):
+    said = de3("predict", model, stdin=b"the good film\n\na plot\xff\nfilm\n")
+    assert said.code == 1
+    assert [row.get("line") for row in said.lines] == [None, 2, 3, None]
+    assert said.lines[0]["words"] == ["the", "good", "film"]
+    assert "2 of 4 rows could not be answered" in said.err
+    strict = de3("predict", model, "--strict", "--json", stdin=b"the good film\n\na plot\n")
+    assert (strict.code, strict.json) == (1, said.lines[:1])
+    assert "line 2" in strict.err
+    row = '{"tokens": ["the", "film"], "tags": ["O", "O"], "id": 4}\n'
+    (answer,) = de3("predict", model, stdin=row).lines
+    assert (answer["id"], answer["input_tags"], answer["words"]) == (4, ["O", "O"], ["the", "film"])
+    assert len(answer["tags"]) == 2
+    lines = de3("predict", model, word_data.calibration, "--batch-size", "3")
+    assert (lines.code, len(lines.lines)) == (0, 60)
+
+
+def test_the_tags_are_those_of_predict_whatever_the_batches(de3, model, word_data):
+    import de3bert
+    from de3bert.data.words import read_words
+
+    sentences = read_words(word_data.test).sentences
+    policy = "entropy < 0.3 window 5"
+    expected = de3bert.load(model).predict(sentences, policy=policy)
+    for size in ("1", "7", "64"):
+        found = de3("predict", model, word_data.test, "--policy", policy, "--batch-size", size)
+        assert [tuple(row["tags"]) for row in found.lines] == [each.tags for each in expected]
+        assert [tuple(row["exit_layers"]) for row in found.lines] == [
+            each.exit_layers for each in expected
+        ]
+
+
+def test_cut_sentences_are_counted_over_the_stream(de3, model):
+    said = de3("predict", model, "--batch-size", "1", stdin=("film " * 60 + "\nfilm\n") * 20)
+    assert said.code == 0
+    assert "20 of 40 sentences were cut to 32 tokens" in said.err.replace("\n", " ")

@@ -46,7 +46,9 @@ def _load(source: str, config: str | None, split: str | None) -> Any:
     except FileNotFoundError as error:  # DatasetNotFoundError is one of these
         raise UsageError(_not_found(source, error)) from error
     except ValueError as error:  # an unknown config or split; the message lists the known ones
-        raise UsageError(f"{source}: {_short(error)}") from error
+        asked = config or split
+        advice = "" if asked or not Path(source).is_dir() else f" {FOLDER}"
+        raise UsageError(f"{source}: {_short(error)}{advice}") from error
     except Exception as error:
         # The library raises what its network and file back ends raise: there is no common type.
         raise De3Error(f"Could not load {source}: {_short(error)} {_advice(source)}") from error
