@@ -22,6 +22,7 @@ __all__ = ["DRAWN", "FILE", "OCCURRENCE", "TokenLayers", "bucket_layers", "last_
 FILE = "token_layers.npy"  # of a bundle
 OCCURRENCE = "occurrence"  # the hash that draws a layer for every place
 DRAWN = 0  # in a table: not the id has a layer, but each place where it stands
+MOST_BUCKETS = 1_000_000
 PRIME = 2_147_483_647
 
 
@@ -96,9 +97,21 @@ class TokenLayers:
         if not path.exists():
             return None
         try:
-            table = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
+            with path.open("rb") as file:  # np.load would take archives as well
+                table = np.lib.format.read_array(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError, MemoryError) as error:
             raise De3Error(f"{path} is damaged: {error}") from error
+        if table.ndim != 1 or not len(table) or table.dtype.kind not in "iu":
+            raise De3Error(
+                f"{path} is damaged: it must hold a layer for every token, a list of whole "
+                f"numbers, got {table.dtype} of shape {table.shape}"
+            )
+        if table.min() < DRAWN or table.max() > last:
+            raise De3Error(f"{path} is damaged: its layers must lie in 0 to {last}")
+        table = table.astype(np.int64)
         if options.get("hash") != OCCURRENCE:
             return cls(table, last)
-        return cls(table, last, np.asarray(bucket_layers(int(options["buckets"]), last)))
+        buckets = options.get("buckets")
+        if not isinstance(buckets, int | float) or not 1 <= buckets <= MOST_BUCKETS:
+            raise De3Error(f"The model's config is damaged: hashee has no sound buckets: {buckets}")
+        return cls(table, last, np.asarray(bucket_layers(int(buckets), last)))

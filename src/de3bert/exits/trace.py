@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits.view import ExitView
+from de3bert.limits import check_limit
+from de3bert.printable import cut_list
 
 __all__ = ["Trace"]
+
+MOST_TOKENS = 2**31 - 1  # as they are stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +60,12 @@ class Trace:
                 set_field(self, name, np.ascontiguousarray(values, dtype=np.float32))
         if self.labels is not None:
             set_field(self, "labels", _whole(self.labels, "labels").astype(np.int64))
-        set_field(self, "tokens", _whole(self.tokens, "tokens").astype(np.int32))
+        set_field(self, "tokens", _whole(self.tokens, "tokens"))
         set_field(self, "exit_layers", tuple(int(layer) for layer in self.exit_layers))
         set_field(self, "label_names", tuple(str(name) for name in self.label_names))
         self._check_shapes()
         self._check_values()
+        set_field(self, "tokens", self.tokens.astype(np.int32))
 
     @property
     def rows(self) -> int:
@@ -195,17 +200,23 @@ class Trace:
             if values is not None and values.shape != (rows,):
                 raise _bad(f"{name} must be ({rows},) to fit the logits, got {values.shape}")
         if len(self.label_names) != classes:
-            raise _bad(f"{classes} classes need {classes} label names, got {self.label_names}")
+            found = cut_list(self.label_names)
+            raise _bad(f"{classes} classes need {classes} label names, got {found or 'none'}")
+        if len(set(self.label_names)) < classes:
+            raise _bad(f"label names must differ, got {cut_list(self.label_names)}")
         self._check_layers(exits)
 
     def _check_layers(self, exits: int) -> None:
         layers = self.exit_layers
         rising = all(low < high for low, high in zip((0, *layers), layers, strict=False))
         if len(layers) != exits or not rising:
-            raise _bad(f"exit_layers must be {exits} increasing layers from 1 up, got {layers}")
+            raise _bad(
+                f"exit_layers must be {exits} increasing layers from 1 up, got ({cut_list(layers)})"
+            )
         base = self.base_depth
         if base is not None and (not isinstance(base, int) or base < 1):
             raise _bad(f"base_depth must be a whole number from 1 up, got {base!r}")
+        check_limit("layers", max(layers[-1], base or 0), "This trace")
 
     def _check_values(self) -> None:
         for name, values in (("logits", self.logits), ("distances", self.distances)):
@@ -219,6 +230,8 @@ class Trace:
             raise _bad(f"labels must lie in 0 to {self.classes - 1}, got {found}")
         if self.tokens.min() < 0:
             raise _bad(f"token counts must not be negative, got {self.tokens.min()}")
+        if self.tokens.max() > MOST_TOKENS:
+            raise _bad(f"a row has at most {MOST_TOKENS} tokens, got {self.tokens.max()}")
 
 
 def _bad(reason: str) -> De3Error:

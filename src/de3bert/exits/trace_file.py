@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import reprlib
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,15 +14,20 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from de3bert.errors import De3Error
+from de3bert.exits.line import shown
 from de3bert.exits.trace import Trace
 from de3bert.files import replace_file
+from de3bert.printable import printable
 
 __all__ = ["FORMAT", "VERSION", "read_trace", "write_trace"]
 
 FORMAT = "de3bert-trace"
 VERSION = 2  # the newest that can be read; 2 has the certainty of a router, 1 had none
+VERSIONS = tuple(str(number) for number in range(VERSION + 1))
 AGAIN = "Copy it again, or make it again with `de3 trace`."
 NAMES = ("logits", "distances", "certainty", "labels", "tokens")
+NEEDED = ("logits", "tokens")
+KINDS = {"logits": "f", "distances": "f", "certainty": "f", "labels": "iu", "tokens": "iu"}
 
 Tensors: TypeAlias = dict[str, NDArray[Any]]
 
@@ -51,20 +57,16 @@ def read_trace(path: Path) -> Trace:
     if header.get("format") != FORMAT:
         raise De3Error(f"{path} is a safetensors file but not a trace. Make one with `de3 trace`.")
     version = header.get("version", "")
-    if not version.isdigit() or int(version) > VERSION:
+    if version not in VERSIONS:
         raise De3Error(
-            f"{path} has trace format {version or 'unknown'}; this version of de3bert reads up to "
-            f"{VERSION}. Update de3bert, or make the trace again."
+            f"{path} has trace format {shown(version) or 'unknown'}; this version of de3bert reads "
+            f"up to {VERSION}. Update de3bert, or make the trace again."
         )
     if header.get("sha256") != _digest(tensors, header.get("about", "")):
         raise De3Error(f"{path} is damaged: its content does not match its checksum. {AGAIN}")
-    try:
-        return _assemble(tensors, json.loads(header["about"]))
-    except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        # The checksum is right all the same: whoever wrote it meant something else by a trace.
-        raise De3Error(
-            f"{path} does not hold what a trace has ({error!r:.200}). {AGAIN}"
-        ) from error
+    # The checksum may be right all the same: whoever wrote it meant something else by a trace.
+    _check_tensors(tensors, path)
+    return _assemble(tensors, _read_about(header.get("about", ""), path))
 
 
 def _read(path: Path) -> tuple[Tensors, dict[str, str]]:
@@ -78,6 +80,38 @@ def _read(path: Path) -> tuple[Tensors, dict[str, str]]:
         ) from error
     except OSError as error:
         raise De3Error(f"{path} cannot be read: {error}.") from error
+
+
+def _check_tensors(tensors: Tensors, path: Path) -> None:
+    """De3Error for a tensor that is missing or holds numbers of another kind."""
+    for name, kinds in KINDS.items():
+        if name not in tensors and name in NEEDED:
+            raise _strange(path, f'it has no "{name}"')
+        if name in tensors and tensors[name].dtype.kind not in kinds:
+            raise _strange(path, f'"{name}" are {tensors[name].dtype}')
+
+
+def _read_about(text: str, path: Path) -> dict[str, Any]:
+    """The description, with each part of the kind it must have."""
+    try:
+        about = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _strange(path, f"its description is no JSON: {error}") from error
+    if not isinstance(about, dict):
+        raise _strange(path, "its description is no JSON object")
+    for key, kind in (("exit_layers", int), ("label_names", str)):
+        values = about.get(key)
+        if not isinstance(values, list) or not all(type(value) is kind for value in values):
+            raise _strange(path, f'"{key}" is {reprlib.repr(values)}')
+    if not isinstance(about.get("info"), dict):
+        raise _strange(path, f'"info" is {reprlib.repr(about.get("info"))}')
+    if type(about.get("base_depth")) not in (int, type(None)):
+        raise _strange(path, f'"base_depth" is {reprlib.repr(about["base_depth"])}')
+    return about
+
+
+def _strange(path: Path, reason: str) -> De3Error:
+    return De3Error(f"{path} does not hold what a trace has: {printable(reason)}. {AGAIN}")
 
 
 def _describe(trace: Trace) -> str:
@@ -112,7 +146,7 @@ def _assemble(tensors: Tensors, about: dict[str, Any]) -> Trace:
         tokens=tensors["tokens"],
         exit_layers=tuple(about["exit_layers"]),
         label_names=tuple(about["label_names"]),
-        info=dict(about["info"]),
+        info=about["info"],
         certainty=tensors.get("certainty"),
         base_depth=about.get("base_depth"),
     )
