@@ -165,13 +165,20 @@ def test_predict_takes_lines_and_rows_and_echoes_their_columns(de3, trained_mode
     assert whole.json == said.lines
 
 
-def test_pairs(de3, trained_model, tmp_path):
+def test_pairs(de3, trained_model, model_copy, tmp_path):
     (tmp_path / "p.csv").write_text("first,second\na good film,the best plot\n")
-    said = de3("predict", trained_model, tmp_path / "p.csv", "--text", "first", "--text-pair",
-               "second")  # fmt: skip
-    assert said.lines[0]["label"] == "pos"
-    explained = de3("explain", trained_model, "a good film", "the best plot")
+    columns = ["--text", "first", "--text-pair", "second"]
+    said = de3("predict", trained_model, tmp_path / "p.csv", *columns)
+    assert (said.code, said.out) == (2, ""), said.err
+    assert "pair" in said.err
+    config = json.loads((model_copy / "config.json").read_text())
+    (model_copy / "config.json").write_text(json.dumps({**config, "text_pairs": True}))
+    said = de3("predict", model_copy, tmp_path / "p.csv", *columns)
+    assert said.lines[0]["label"] == "pos", said.err
+    explained = de3("explain", model_copy, "a good film", "the best plot")
     assert explained.out.startswith("a good film | the best plot\n")
+    said = de3("predict", model_copy, stdin="a good film\n")
+    assert (said.code, said.out, "pair" in said.err) == (2, "", True)
 
 
 def test_long_texts_are_cut_and_said(de3, trained_model, tmp_path):
