@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 from de3bert.errors import De3Error
 from de3bert.files import read_json, write_text
+from de3bert.printable import cut_list, printable
 
 __all__ = ["card_text", "points_table", "write_card"]
 
@@ -24,7 +27,7 @@ An early-exit {kind}: {classes} classes ({labels}), {depth} layers, an exit afte
 ```python
 import de3bert
 
-clf = de3bert.load("{title}")
+clf = de3bert.load({folder})
 clf.predict([{example}]{point})
 ```
 
@@ -48,6 +51,9 @@ BUNDLE = """## Bundle
 tokenizers and onnxruntime, without torch. Made {date} with {versions}. `manifest.json` has a hash
 of every file, which is checked on loading."""
 
+# In Markdown these begin links, code, HTML or the next cell of a table.
+MARKUP = re.compile(r"[\\`*\[\]<>|&!#~@]|(?<=[a-zA-Z]):(?=//)|(?<=www)\.")
+LONGEST = 300  # characters of a name or a sentence from a config
 UNMEASURED = "not measured since the prototypes were adapted"
 
 
@@ -76,20 +82,23 @@ def card_text(folder: Path, config: dict[str, Any], title: str | None = None) ->
 
 def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title: str) -> str:
     points = config.get("operating_points") or {}
-    names = [config["id2label"][key] for key in sorted(config["id2label"], key=int)]
+    names = [_plain(config["id2label"][key]) for key in sorted(config["id2label"], key=int)]
     words = config.get("token_exits") == "words"
     return CARD.format(
         task="token-classification" if words else "text-classification",
         kind="tagger of words" if words else "text classifier",
         example='["some", "words"]' if words else '"some text"',
-        title=title,
+        title=_plain(title),
+        folder=_string(title),
         classes=len(names),
-        labels=", ".join(names[:10]) + (" ..." if len(names) > 10 else ""),
+        labels=cut_list(names),
         depth=config["exit_layers"][-1],
         exits=", ".join(map(str, config["exit_layers"])),
-        method=config["method"],
-        pooling=config["pooling"],
-        backbone=record.get("backbone", config["backbone_config"].get("model_type", "unknown")),
+        method=_code(config["method"]),
+        pooling=_code(config["pooling"]),
+        backbone=_code(
+            record.get("backbone", config["backbone_config"].get("model_type", "unknown"))
+        ),
         prototypes=_prototypes(config),
         point=_usage(config.get("default_point"), list(points)),
         points=points_table(points),
@@ -107,10 +116,12 @@ def _ending(folder: Path, record: dict[str, Any]) -> str:
     if not isinstance(manifest.get("files"), dict):
         raise De3Error(f"{path} is damaged: it lists no files. Export the model again.")
     return BUNDLE.format(
-        precision=manifest["precision"],
+        precision=_plain(manifest["precision"]),
         size=sum(known["bytes"] for known in manifest["files"].values()) / 1e6,
-        date=str(manifest["made"].get("date", ""))[:10],
-        versions=", ".join(f"{k} {v}" for k, v in manifest["made"].get("versions", {}).items()),
+        date=_plain(str(manifest["made"].get("date", ""))[:10]),
+        versions=cut_list(
+            _plain(f"{k} {v}") for k, v in manifest["made"].get("versions", {}).items()
+        ),
     )
 
 
@@ -122,19 +133,20 @@ def points_table(points: dict[str, Any]) -> str:
         "| point | policy | target | score | 95 % interval | mean layers | layer speed-up | rows |",
         "|---|---|---|---|---|---|---|---|",
     ]
+    warnings = []
     for name, point in points.items():
         seen = point["measured"]
+        opening = f"| {_plain(name)} | `{_code(point['policy'])}` | {_plain(point['target'])} |"
         if not seen:
-            opening = f"| {name} | `{point['policy']}` | {point['target']} |"
             lines.append(f"{opening} {UNMEASURED} | - | - | - | - |")
             continue
         low, high = seen["score_interval"]
         lines.append(
-            f"| {name} | `{point['policy']}` | {point['target']} | {seen['score']:.3f} "
-            f"({seen['metric']}) | {low:.3f} to {high:.3f} | {seen['layers_mean']:.2f} | "
-            f"{seen['layer_speedup']:.2f} | {seen['rows']} |"
+            f"{opening} {seen['score']:.3f} ({_plain(seen['metric'])}) | {low:.3f} to {high:.3f} | "
+            f"{seen['layers_mean']:.2f} | {seen['layer_speedup']:.2f} | {int(seen['rows'])} |"
         )
-    return "\n".join(lines)
+        warnings += [f"- {_plain(name)}: {_plain(text)}" for text in seen.get("warnings", [])]
+    return "\n".join([*lines, *([""] if warnings else []), *warnings])
 
 
 def _prototypes(config: dict[str, Any]) -> str:
@@ -144,19 +156,38 @@ def _prototypes(config: dict[str, Any]) -> str:
         "all rows": "means over all training rows",
         "adapted": f"adapted to {(config.get('adapted_to') or {}).get('rows')} unlabelled rows",
     }.get(config.get("prototype_means", ""), "moving means")
-    return f"prototypes `{config['prototypes']}` ({means})"
+    return f"prototypes `{_code(config['prototypes'])}` ({_plain(means)})"
 
 
 def _usage(default: str | None, names: list[str]) -> str:
     """The point in the example: the default, else the first that stops early."""
     shown = default or next((name for name in names if name != "full"), None)
-    return f', point="{shown}"' if shown else ""
+    return f", point={_string(shown)}" if shown else ""
 
 
 def _accuracy_table(accuracy: dict[str, float]) -> str:
     if not accuracy:
         return "Not recorded."
-    head = "| layer | " + " | ".join(accuracy) + " |"
+    head = "| layer | " + " | ".join(map(_plain, accuracy)) + " |"
     rule = "|---" * (len(accuracy) + 1) + "|"
     values = "| accuracy | " + " | ".join(f"{value:.3f}" for value in accuracy.values()) + " |"
     return "\n".join([head, rule, values])
+
+
+def _plain(text: object) -> str:
+    """Foreign text as words of a Markdown document, which it can neither leave nor mark up."""
+    return MARKUP.sub(lambda match: f"&#{ord(match[0])};", _line(text))
+
+
+def _code(text: object) -> str:
+    """Foreign text to stand between backticks, in a table or not."""
+    return _line(text).replace("`", "'").replace("|", "/")
+
+
+def _string(text: object) -> str:
+    """Foreign text as a string in the example's code."""
+    return json.dumps(_line(text).replace("`", "'"), ensure_ascii=False)
+
+
+def _line(text: object) -> str:
+    return printable(" ".join(str(text).split()))[:LONGEST]

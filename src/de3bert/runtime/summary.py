@@ -20,6 +20,8 @@ def summarise(classifier: Classifier) -> dict[str, Any]:
         "hidden_size": config.hidden_size,
         "exits": list(classifier.backend.exit_layers),
         "labels": list(classifier.label_names),
+        "numbered_labels": config.numbered_labels,
+        "text_pairs": config.text_pairs,
         "method": config.method,
         "method_options": dict(config.method_options),
         "pooling": config.pooling,
