@@ -20,9 +20,13 @@ from .watch import Canaries, Watch
 
 __all__ = ["Arena", "Case", "Materials"]
 
-EVIL = (
-    "import os\nos.mkdir('executed')\nclass Config: ...\nclass Model: ...\nclass Tokenizer: ...\n"
-)
+EXECUTED = "executed"  # what foreign code makes, wherever it comes to run
+EVIL = f"""import os
+os.mkdir({EXECUTED!r})
+class Config: ...
+class Model: ...
+class Tokenizer: ...
+"""
 CANARY = "a secret that nobody asked for"
 
 
@@ -132,6 +136,8 @@ class Case:
             finally:
                 noted = self.arena.watch.stop()
         found = [*noted, *self.arena.kernel.disturbed()]
+        if (self.folder / EXECUTED).exists():
+            found.append("foreign code was executed")
         if found:
             raise Finding("; ".join(found[:10]))
         if CANARY in (said.out + said.err).decode(errors="replace"):
