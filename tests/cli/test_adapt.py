@@ -25,7 +25,8 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def test_a_table_of_how_far_prototypes_moved(de3, trained_model, new, tmp_path):
+def test_a_table_of_how_far_prototypes_moved(de3, trained_model, new, tmp_path, monkeypatch):
+    monkeypatch.setattr("de3bert.progress.EVERY", 0.0)  # elsewhere short jobs say nothing
     said = de3("adapt", trained_model, "--data", new, "--out", tmp_path / "m")
     assert said.code == 0, said.err
     lines = [line.split() for line in said.out.splitlines()]
