@@ -1,7 +1,7 @@
 import pytest
 
 from de3bert.errors import UsageError
-from de3bert.registry import Registry
+from de3bert.registry import Registry, unknown
 
 
 @pytest.fixture
@@ -54,3 +54,10 @@ def test_an_unknown_name_far_from_all_others(signals):
     assert "Did you mean" not in str(caught.value)
     with pytest.raises(UsageError, match="Available: none"):
         Registry("rule")["xyz"]
+
+
+def test_long_names_and_long_lists_are_cut():
+    message = unknown("class", "x" * 5000 + "\x1b", [f"class {number}" for number in range(900)])
+    assert "and 850 more" in message
+    assert len(message) < 1200
+    assert "\x1b" not in unknown("class", "\x1b[2J", [])

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from de3bert.errors import UsageError
+from de3bert.printable import cut_list, printable
 
 __all__ = ["Registry", "unknown"]
 
 Part = TypeVar("Part")
+LONGEST = 80  # characters of a name that are shown
+SHOWN = 50  # names that are listed
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -57,6 +60,8 @@ class Registry(Generic[Part]):
 def unknown(kind: str, name: str, known: Iterable[object]) -> str:
     """The message for a name that does not exist, with the nearest names that do."""
     names = sorted(str(item) for item in known)
-    close = difflib.get_close_matches(name, names, n=1)
+    asked = name if len(name) <= LONGEST else f"{name[:LONGEST]}..."
+    close = difflib.get_close_matches(asked, names, n=1)
     hint = f' Did you mean "{close[0]}"?' if close else ""
-    return f'Unknown {kind} "{name}".{hint}\nAvailable: {", ".join(names) or "none"}.'
+    listed = cut_list(names, SHOWN) or "none"
+    return f'Unknown {kind} "{printable(asked)}".{hint}\nAvailable: {listed}.'

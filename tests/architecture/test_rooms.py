@@ -40,7 +40,7 @@ MAY_IMPORT = {
     # The stand-in that imports the real config when a folder is opened.
     "auto_classes": {"errors", "model"},
     "errors": set(),
-    "registry": {"errors"},
+    "registry": {"errors", "printable"},
     "limits": {"errors", "registry"},
     "locks": {"errors"},
     "printable": set(),

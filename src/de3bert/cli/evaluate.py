@@ -57,10 +57,11 @@ def run(
         words.evaluate(voice, model, table_of, point, policy, metric, batch_size, threads)
         return
     from de3bert.data.read import read_table
-    from de3bert.runtime.evaluate import evaluate
+    from de3bert.runtime.evaluate import check_request, evaluate
     from de3bert.runtime.load import load
 
     table = read_table(data, text=text, text_pair=text_pair, label=label, **columns)
+    check_request(model, table, point, policy, metric)
     classifier = load(model, threads=threads)
     found = evaluate(
         classifier, table, point=point, policy=policy, metric=metric, batch_size=batch_size,

@@ -97,10 +97,12 @@ def evaluate(
     batch_size: int,
     threads: int | None,
 ) -> None:
-    from de3bert.runtime.word_evaluate import evaluate_words, load_words
+    from de3bert.runtime.word_evaluate import check_word_request, evaluate_words, load_words
 
     assert table_of is not None  # the verb demands data
-    table, tagger = table_of(), load_words(model, threads)
+    table = table_of()
+    check_word_request(model, table, point, policy, metric)
+    tagger = load_words(model, threads)
     found = evaluate_words(
         tagger, table, point=point, policy=policy, metric=metric, batch_size=batch_size,
         progress=voice.progress("evaluating"),

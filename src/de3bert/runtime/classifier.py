@@ -15,12 +15,11 @@ from de3bert.exits import Policy, Trace, signals
 from de3bert.exits.bandit import Bandit
 from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.replay import replay
-from de3bert.registry import unknown
 from de3bert.runtime.arguments import checked_count, checked_name, kind_of, shown
 from de3bert.runtime.engine import Backend, Outcome, run_batch, run_in_order, run_sorted
 from de3bert.runtime.explain import explained_layers, lambda_of
 from de3bert.runtime.inputs import as_stream, as_texts
-from de3bert.runtime.loaded import FULL, Loaded
+from de3bert.runtime.loaded import FULL, Loaded, no_such_point
 from de3bert.runtime.prediction import Explanation, Prediction
 from de3bert.runtime.tracing import record
 
@@ -241,11 +240,7 @@ class Classifier(Loaded):
         points = self.points
         if point in points:
             return points[point].policy
-        raise UsageError(
-            unknown("operating point", point, [FULL, *points])
-            + f"\nMake one with: de3 calibrate {self.source} --data FILE --target layers=2.0 "
-            f"--name {point}"
-        )
+        raise no_such_point(self.source, point, points)
 
     def _check(self, policy: Policy) -> None:
         policy.start(0, self.backend.exit_layers[:-1], self.depth)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,12 @@ from de3bert.machine import versions
 from de3bert.progress import track
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.facts import Facts
+from de3bert.runtime.load import read_config
+from de3bert.runtime.loaded import FULL, no_such_point
 
 __all__ = [
     "Evaluation",
+    "check_request",
     "class_numbers",
     "evaluate",
     "numbers_of",
@@ -73,6 +77,25 @@ def numbers_of(facts: Facts, table: Table) -> NDArray[np.int64]:
         raise UsageError(f"{table.source} has no label column; scores need labels (--label NAME).")
     classes = LabelSet(facts.label_names, positions=facts.numbered_labels)
     return classes.encode(table.labels, names=table.label_names)
+
+
+def check_request(
+    model: str | Path, table: Table, point: str | None, policy: str | None, metric: str | None
+) -> None:
+    """Says what is wrong with an evaluation before the model is loaded, which takes seconds.
+
+    Of a hub id only what does not concern the model is checked.
+    """
+    if metric is not None:
+        METRICS[metric]
+    if policy is not None:
+        Policy.parse(policy)
+    if not (Path(model) / "config.json").is_file():
+        return
+    facts = Facts.of(read_config(model))
+    numbers_of(facts, table)
+    if point is not None and point not in (FULL, *facts.operating_points):
+        raise no_such_point(model, point, facts.operating_points)
 
 
 def trace_table(

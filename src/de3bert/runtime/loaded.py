@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from de3bert.errors import De3Error
+from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint
 from de3bert.printable import cut_list
+from de3bert.registry import unknown
 from de3bert.runtime.arguments import checked_name
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.weights import weights_sha256
 
-__all__ = ["FULL", "Loaded", "Opening"]
+__all__ = ["FULL", "Loaded", "Opening", "no_such_point"]
 
 FULL = "full"
 
@@ -113,3 +114,11 @@ class Loaded:
                 'name ("full" is always there), or calibrate with --default.'
             )
         return default
+
+
+def no_such_point(source: object, point: str, known: Iterable[str]) -> UsageError:
+    """The error for a point that a model does not have."""
+    return UsageError(
+        unknown("operating point", point, {FULL, *known})
+        + f"\nMake one with: de3 calibrate {source} --data FILE --target layers=2.0 --name {point}"
+    )

@@ -30,12 +30,14 @@ from de3bert.methods import METHODS
 from de3bert.progress import track
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import load, read_config
+from de3bert.runtime.loaded import FULL, no_such_point
 from de3bert.runtime.points import check_place, check_point_name, store_points
 from de3bert.runtime.words import TaggedSentence, WordClassifier
 
 __all__ = [
     "WordEvaluation",
     "calibrate_word_model",
+    "check_word_request",
     "evaluate_words",
     "is_word_model",
     "load_words",
@@ -84,6 +86,19 @@ def load_words(model: str | Path, threads: int | None = None) -> WordClassifier:
     if not isinstance(loaded, WordClassifier):
         raise UsageError(f"{model} classifies texts, and this is for a model that tags words.")
     return loaded
+
+
+def check_word_request(
+    model: str | Path, table: WordTable, point: str | None, policy: str | None, metric: str | None
+) -> None:
+    """Says what is wrong with an evaluation before the model is loaded, which takes seconds."""
+    facts = Facts.of(read_config(model))
+    check_metric(metric or facts.metric, facts.label_names)
+    if policy is not None:
+        WordPolicy.parse(policy)
+    _numbers(facts, table)
+    if point is not None and point not in (FULL, *facts.operating_points):
+        raise no_such_point(model, point, facts.operating_points)
 
 
 def evaluate_words(

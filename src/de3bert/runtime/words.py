@@ -14,10 +14,9 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Trace, signals
 from de3bert.exits.word_replay import WordTrace
 from de3bert.exits.words import WordPolicy
-from de3bert.registry import unknown
 from de3bert.runtime.arguments import checked_count, kind_of, shown
 from de3bert.runtime.inputs import as_sentences
-from de3bert.runtime.loaded import FULL, Loaded
+from de3bert.runtime.loaded import FULL, Loaded, no_such_point
 from de3bert.runtime.word_engine import (
     WordBackend,
     WordOutcome,
@@ -194,11 +193,7 @@ class WordClassifier(Loaded):
             return WordPolicy.parse(FULL)
         if point in self.points:
             return WordPolicy(self.points[point].policy)
-        raise UsageError(
-            unknown("operating point", point, [FULL, *self.points])
-            + f"\nMake one with: de3 calibrate {self.source} --data FILE --target layers=2.0 "
-            f"--name {point}"
-        )
+        raise no_such_point(self.source, point, self.points)
 
     def _check_prototypes(self, policy: str) -> None:
         if not self.has_prototypes:
