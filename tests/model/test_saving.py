@@ -154,3 +154,25 @@ def test_the_standard_pipeline_runs_it(
         assert {one["label"]: one["score"] for one in answer} == pytest.approx(expected, abs=1e-5)
     again = pipeline("text-classification", model=model, tokenizer=tiny_tokenizer)
     assert again(texts[0])[0]["label"] == answers[0][0]["label"]
+
+
+def test_a_pipeline_says_once_that_it_runs_full_depth(
+    tiny_backbone: Path,
+    tiny_tokenizer: PreTrainedTokenizerFast,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("de3bert.model.full_depth.logger.warning", said.append)
+    model = build(tiny_backbone, labels=["bad", "good"])
+    classify = pipeline("text-classification", model=model, tokenizer=tiny_tokenizer)
+    silent = classify("the movie was great")
+    assert not said  # no points, nothing to miss
+    model.config.operating_points = {"fast": {}}
+    model.train()(**batch(), labels=LABELS)
+    model.eval()(**batch(), labels=LABELS)
+    assert not said  # that is training and scoring
+    assert classify("the movie was great")[0]["label"] == silent[0]["label"]
+    classify("the movie was great")
+    (line,) = said
+    assert "runs all its 4 layers" in line
+    assert "de3bert.load" in line

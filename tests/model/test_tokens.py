@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from de3bert.errors import De3Error
+from de3bert.errors import De3Error, UsageError
 from de3bert.model.tokens import TextEncoder, load_tokenizer
+from de3bert.model.word_encoder import WordEncoder
 
 
 def test_long_texts_are_cut_and_counted(tiny_backbone: Path) -> None:
@@ -35,6 +39,38 @@ def test_padding_reaches_to_the_longest_row_and_no_further(
     assert {tensor.shape for tensor in padded.values()} == {(2, 6)}
     assert padded["attention_mask"].tolist() == [[1, 1, 1, 0, 0, 0], [1] * 6]
     assert padded["input_ids"][0, 3:].tolist() == [tiny_tokenizer.pad_token_id] * 3
+
+
+def test_one_thread_at_a_time_has_the_tokenizer(
+    tiny_tokenizer: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It refuses to be told how to cut while another thread is using it."""
+    text, words = TextEncoder(tiny_tokenizer, 16), WordEncoder(tiny_tokenizer, 16)
+    for encoder, given in ((text, ["good film"]), (words, [["good", "film"]])):
+        expected, own, busy, most = encoder(given).rows, encoder.tokenizer, [], []
+
+        def watched(*given: Any, own: Any = own, busy: Any = busy, most: Any = most, **how: Any):
+            busy.append(None)
+            most.append(len(busy))
+            time.sleep(1e-3)
+            made = own(*given, **how)
+            busy.pop()
+            return made
+
+        monkeypatch.setattr(encoder, "tokenizer", watched)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _, e=encoder, g=given: e(g).rows, range(24)))
+        assert max(most) == 1
+        assert found == [expected] * 24
+
+
+@pytest.mark.parametrize("length", [2, 1, 0, -1])
+def test_a_length_that_leaves_nothing_of_a_text(
+    tiny_tokenizer: PreTrainedTokenizerFast, length: int
+) -> None:
+    with pytest.raises(UsageError, match="nothing of the text would be left"):
+        TextEncoder(tiny_tokenizer, length)
+    assert TextEncoder(tiny_tokenizer, 3)(["good film"]).lengths == [3]
 
 
 def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:

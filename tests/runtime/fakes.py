@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,13 @@ def fake(trace: Trace, **config: Any) -> Classifier:
 
 def texts_of(trace: Trace) -> list[str]:
     return [str(row) for row in range(trace.rows)]
+
+
+def of_any_kind(classifier: Classifier) -> Classifier:
+    """The same model, which does not know whether it reads single texts or pairs."""
+    made = Classifier(classifier.backend, classifier.source)
+    made.config = replace(made.config, text_pairs=None)
+    return made
 
 
 def set_config(folder: Path, **changes: Any) -> Path:

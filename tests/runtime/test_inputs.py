@@ -10,6 +10,8 @@ from tests.export.bundles import pointed_model, trained_bundle
 
 import de3bert
 from de3bert.errors import UsageError
+from de3bert.exits import Policy
+from de3bert.model import EarlyExitForSequenceClassification
 
 from .fakes import set_config
 
@@ -211,3 +213,76 @@ def test_points_and_policies_of_the_wrong_type(either, wrong):
         either.predict(TEXTS, policy=wrong)
     with pytest.raises(UsageError, match='Unknown operating point ""'):
         either.predict(TEXTS, "")
+
+
+# --- models of words
+
+SENTENCES = [["good", "film"], ["the", "plot", "was", "dull"]]
+
+
+@pytest.fixture(scope="module")
+def tagger(tiny_backbone, tiny_tokenizer, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("words")
+    model = EarlyExitForSequenceClassification.from_backbone(
+        tiny_backbone, labels=["B", "I", "O"], max_length=24, method="sentee"
+    )
+    model.save_pretrained(folder)
+    tiny_tokenizer.save_pretrained(folder)
+    return de3bert.load(folder)
+
+
+def test_sentences_in_whatever_holds_them(tagger):
+    expected = tagger.predict(SENTENCES)
+    assert [each.words for each in expected] == [tuple(words) for words in SENTENCES]
+    for given in (
+        tuple(map(tuple, SENTENCES)),
+        (words for words in SENTENCES),
+        [(word for word in words) for words in SENTENCES],
+        [np.array(words) for words in SENTENCES],
+        np.array([np.array(words, dtype=object) for words in SENTENCES], dtype=object),
+        pd.Series(SENTENCES),
+        [pd.Series(words, index=range(9, 9 + len(words))) for words in SENTENCES],
+        pa.array(SENTENCES),
+    ):
+        assert tagger.predict(given) == expected
+    assert len(tagger.trace(iter(SENTENCES)).trace.logits) == 6
+    assert tagger.predict(np.array([["good", "film"]])[:, :].tolist()) == expected[:1]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("a film", "for one sentence pass [words]"),
+        (["a film"], "Sentence 1 of 1 is not a list of words with something in each: 'a film'"),
+        (["good", "film"], "split texts into words first"),
+        ([["good"], []], "Sentence 2 of 2 is not a list of words"),
+        ([["good"], None], "Sentence 2 of 2 is not a list of words"),
+        ([["good"], 3], "Sentence 2 of 2 is not a list of words"),
+        ([["good", None]], "Sentence 1 of 1, word 2, is missing (None)"),
+        ([["good", 3]], "Sentence 1 of 1, word 2, is no text but an int"),
+        ([["good", b"x"]], "Sentence 1 of 1, word 2, is no text but a bytes"),
+        ([["good", " "]], "Sentence 1 of 1, word 2, has nothing in it"),
+        ([["good", "\ud800"]], "word 2, holds half of a surrogate pair"),
+        ([[["good"], ["film"]]], "Sentence 1 of 1, word 1, is no text but a list"),
+        ([{"words": ["good"]}], "no texts but a dict"),
+        (None, "no texts but a NoneType"),
+        (7, "no texts but an int"),
+        (np.array([["good", "film"]]), "2 dimensions"),
+    ],
+)
+def test_what_are_no_sentences(tagger, given, words):
+    for verb in (tagger.predict, tagger.trace):
+        with pytest.raises(UsageError) as error:
+            verb(given)
+        assert words in str(error.value)
+
+
+@pytest.mark.parametrize("wrong", [3, ["fast"], Policy.parse("full")])
+def test_arguments_of_a_tagger(tagger, wrong):
+    with pytest.raises(UsageError, match="A policy is one line of text"):
+        tagger.predict(SENTENCES, policy=wrong)
+    with pytest.raises(UsageError, match="point is given by its name"):
+        tagger.predict(SENTENCES, wrong)
+    for size in (0, "4", True):
+        with pytest.raises(UsageError, match="batch_size must be"):
+            tagger.predict(SENTENCES, batch_size=size)

@@ -27,6 +27,7 @@ from de3bert.exits import Policy, Trace, replay
 from de3bert.exits.replay import margin
 from de3bert.runtime.classifier import WINDOW
 
+from .fakes import of_any_kind
 from .test_stopping import PAIRS, POLICIES, PROPERTY, TEXTS, answers, spreading
 
 __all__ = ["pointed_model", "trained_bundle"]
@@ -138,6 +139,7 @@ def test_batching_never_changes_an_answer(bundle, classifier):
 
 def test_pairs_are_batched_like_single_texts(bundle, classifier):
     policy = Policy.parse("edr(lambda=1.0) < 0.2")
+    bundle, classifier = of_any_kind(bundle), of_any_kind(classifier)
 
     @settings(PROPERTY, max_examples=15)
     @given(pairs=PAIRS, size=st.integers(1, 6))

@@ -15,6 +15,7 @@ from de3bert import Classifier, Prediction
 from de3bert.exits import Policy, Trace, curve, replay
 from de3bert.exits.replay import margin
 
+from .fakes import of_any_kind
 from .spies import watch
 
 POLICIES = (
@@ -106,6 +107,7 @@ def test_batching_never_changes_an_answer(classifier, monkeypatch):
 
 
 def test_pairs_are_batched_like_single_texts(classifier):
+    classifier = of_any_kind(classifier)
     policy = Policy.parse("edr(lambda=1.0) < 0.2")
 
     @settings(PROPERTY, max_examples=15)

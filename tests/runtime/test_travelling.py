@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from operator import methodcaller
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.fixtures_trained import toy_rows
 import de3bert
 from de3bert.errors import De3Error
 from de3bert.exits import Policy
+from de3bert.model import EarlyExitForSequenceClassification
 
 from .fakes import fake, texts_of
 
@@ -74,6 +76,23 @@ def test_threads_are_asked_for_again(folder):
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
     assert done.stdout.split() == ["1", "True"], done.stderr
+
+
+def test_models_of_words_travel_too(tiny_backbone, tiny_tokenizer, tmp_path):
+    model = EarlyExitForSequenceClassification.from_backbone(
+        tiny_backbone, labels=["B", "I", "O"], max_length=24, method="sentee"
+    )
+    model.save_pretrained(tmp_path / "words")
+    tiny_tokenizer.save_pretrained(tmp_path / "words")
+    tagger = de3bert.load(tmp_path / "words")
+    sentences = [["good", "film"], ["the", "plot", "was", "dull"]]
+    expected = tagger.predict(sentences)
+    assert pickle.loads(pickle.dumps(tagger)).predict(sentences) == expected
+    assert copy.deepcopy(tagger).predict(sentences) == expected
+    assert pickle.loads(pickle.dumps(expected)) == expected
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda size: tagger.predict(sentences, batch_size=size), [1, 2] * 20):
+            assert [each.tags for each in found] == [each.tags for each in expected]
 
 
 def test_a_folder_that_is_gone(folder, tmp_path):
@@ -168,13 +187,20 @@ def test_more_policies_than_are_remembered(loaded):
         assert all(len(lines) == 200 for lines in pool.map(worker, range(8)))
 
 
-def test_a_bandit_learns_from_every_row_of_every_thread():
+def test_a_bandit_answers_one_call_after_another(monkeypatch):
     trace = random_trace(rows=40, exits=4, seed=9)
     classifier, policy = fake(trace), Policy.parse("bandit(c=0.2)")
+    start = classifier.backend.start
 
+    def slow_start(rows):
+        time.sleep(1e-4)  # lets the other threads have their turn
+        return start(rows)
+
+    monkeypatch.setattr(classifier.backend, "start", slow_start)
     with ThreadPoolExecutor(8) as pool:
         for _ in pool.map(lambda _: classifier.predict(texts_of(trace), policy=policy), range(16)):
             pass
+    assert classifier.backend.batches == [[row] for row in range(40)] * 16
     assert sum(classifier._bandit(policy.rule).plays) == 16 * 40
 
 
