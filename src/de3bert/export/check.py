@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,10 +57,9 @@ class Agreement:
 
 
 def compare(model: Classifier, bundle: Classifier) -> Agreement:
-    """Runs both on texts and pairs of all kinds and lengths, as far as the model reads them."""
-    given: list[tuple[TextInput, ...]] = [TEXTS] if model.config.text_pairs is not True else []
-    given += [PAIRS] if model.config.text_pairs is not False else []
-    seen = [_both(model, bundle, texts) for texts in given]
+    """Runs both on texts and pairs of all kinds and lengths, whichever the model was made for."""
+    both = _of_any_kind(model), _of_any_kind(bundle)
+    seen = [_both(*both, texts) for texts in (TEXTS, PAIRS)]
     return Agreement(
         rows=sum(each.rows for each in seen),
         entropy=max(each.entropy for each in seen),
@@ -70,6 +69,12 @@ def compare(model: Classifier, bundle: Classifier) -> Agreement:
         labels_equal=all(each.labels_equal for each in seen),
         exits_equal=all(each.exits_equal for each in seen),
     )
+
+
+def _of_any_kind(classifier: Classifier) -> Classifier:
+    made = Classifier(classifier.backend, classifier.source)
+    made.config = replace(classifier.config, text_pairs=None)
+    return made
 
 
 def _both(model: Classifier, bundle: Classifier, texts: tuple[TextInput, ...]) -> Agreement:
