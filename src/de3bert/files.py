@@ -152,7 +152,13 @@ def write_text(target: str | Path, text: str) -> None:
 
 
 def write_json(target: str | Path, document: Any) -> None:
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:  # a config of others may have 1e999 in it
+        raise De3Error(
+            f"Could not write {target}: it would hold a number that JSON has no word for (NaN or "
+            "infinity). Nothing was changed."
+        ) from error
     write_text(target, text + "\n")
 
 

@@ -87,7 +87,6 @@ class Arena:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-        self.kernel.disturbed()  # by whoever looked at the case before
         return Case(self, target)
 
     def close(self) -> None:
@@ -129,6 +128,7 @@ class Case:
 
     def _run(self, work: Callable[[], Any], stdin: bytes, spoken: bool = True) -> Outcome:
         with self._surroundings(), captured(stdin) as said:
+            self.arena.kernel.disturbed()  # by whoever made the case
             self.arena.watch.start(self.folder, self.arena.canaries)
             try:
                 with limited():

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import datasets
+import huggingface_hub
 import pytest
 import typer.main
 from tests.export.bundles import pointed_model, trained_bundle
@@ -38,6 +40,8 @@ def arena(
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUIET.items():
             patch.setenv(name, value)
+        for constants in (huggingface_hub.constants, datasets.config):
+            patch.setattr(constants, "HF_HUB_OFFLINE", True)  # they read the environment once
         # The tree of verbs and options is the same for all cases, and dear to build.
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         with _quiet_libraries():

@@ -83,6 +83,8 @@ def edited(document: Any, changes: list[Edit]) -> Any:
     box = [copy.deepcopy(document)]
     for change in changes:
         places = list(_places(box))
+        if not places:
+            break
         container, key = places[change.at % len(places)]
         _apply(container, key, change, places)
     return box[0] if box else None

@@ -85,4 +85,19 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
             f"The tokenizer of {source} has no tokenizer.json (it is a slow one); "
             "convert it once with `AutoTokenizer.from_pretrained(..., use_fast=True)` and save it."
         )
+    _check_answer(tokenizer, source)
     return tokenizer
+
+
+def _check_answer(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+    """De3Error when it does not turn a text into what an encoder reads."""
+    try:
+        names = set(tokenizer("a"))
+    except Exception as error:
+        reason = reason_of(error, source)
+        raise De3Error(f"The tokenizer of {source} cannot read a text: {reason}.") from error
+    if missing := sorted({"input_ids", "attention_mask"} - names):
+        raise De3Error(
+            f"The tokenizer of {source} does not give {missing[0]}, which an encoder reads: see "
+            "model_input_names in its tokenizer_config.json."
+        )

@@ -179,9 +179,10 @@ class OnnxBackend:
     def keep(self, state: State, keep: NDArray[np.bool_]) -> State:
         lengths = state.lengths[keep]
         longest = int(lengths.max())  # the rows that stay may need less padding
-        feeds = {
-            name: _cut(state.feeds[name], axes, keep, longest) for name, axes in self.axes.items()
-        }
+        try:
+            feeds = {n: _cut(state.feeds[n], axes, keep, longest) for n, axes in self.axes.items()}
+        except (LookupError, ValueError) as error:
+            raise self._damaged("its graphs do not hand on what its manifest says") from error
         if MEMORY in state.feeds:
             feeds[MEMORY] = np.compress(keep, state.feeds[MEMORY], axis=0)
         return State(feeds, lengths)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -12,13 +13,40 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from de3bert.data.tokens import TokenRow
+from de3bert.errors import De3Error
 from de3bert.exits.token_layers import TokenLayers
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.encoder import Prepared
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.facts import Facts
 
-__all__ = ["TorchBackend"]
+__all__ = ["TorchBackend", "by_torch"]
+
+Work = TypeVar("Work", bound=Callable[..., Any])
+
+
+def by_torch(work: Work) -> Work:
+    """Runs a step without gradients; whatever fails in it is a De3Error.
+
+    A config may fit its weights and yet hold what no layer can compute with, and a device may run
+    out of memory: torch and the backbones have an error of their own for each.
+    """
+
+    @functools.wraps(work)
+    def tried(*given: Any, **named: Any) -> Any:
+        try:
+            with torch.inference_mode():
+                return work(*given, **named)
+        except De3Error:
+            raise
+        except Exception as error:
+            reason = (str(error).splitlines() or [""])[0] or type(error).__name__
+            raise De3Error(
+                f"The model failed at run time: {reason[:300]}. Where its config was changed by "
+                "hand, copy the model again; where memory is short, take smaller batches."
+            ) from error
+
+    return cast(Work, tried)
 
 
 @dataclass
@@ -68,14 +96,14 @@ class TorchBackend:
             "exit_parameter_share": round(share, 6),
         }
 
-    @torch.inference_mode()
+    @by_torch
     def start(self, rows: Sequence[TokenRow]) -> State:
         padded = self.encoder.pad(rows)
         inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
         prepared = self.model.encoder.prepare(**inputs)
         return State(inputs, prepared, prepared.embedded, 0)
 
-    @torch.inference_mode()
+    @by_torch
     def advance(
         self, state: State, layer: int, *, read: bool
     ) -> tuple[State, NDArray[np.float32] | None]:
@@ -93,17 +121,17 @@ class TorchBackend:
         after = State(state.inputs, state.prepared, hidden, layer, pooled, memory)
         return after, _array(logits) if read else None
 
-    @torch.inference_mode()
+    @by_torch
     def distances(self, state: State, layer: int) -> NDArray[np.float32]:
         assert state.pooled is not None  # the exit was read
         return _array(self.model.distances(state.pooled, layer))
 
-    @torch.inference_mode()
+    @by_torch
     def certainty(self, state: State, layer: int) -> NDArray[np.float32]:
         assert state.pooled is not None  # the exit was read
         return _array(self.model.certainty(state.pooled, layer))
 
-    @torch.inference_mode()
+    @by_torch
     def keep(self, state: State, keep: NDArray[np.bool_]) -> State:
         index = torch.from_numpy(np.flatnonzero(keep)).to(state.hidden.device)
         mask = state.inputs["attention_mask"][index]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from de3bert.model.word_encoder import WordEncoder
 from de3bert.model.words import first_pieces, word_states
-from de3bert.runtime.torch_backend import State, TorchBackend
+from de3bert.runtime.torch_backend import State, TorchBackend, by_torch
 
 __all__ = ["TorchWordBackend"]
 
@@ -18,7 +18,7 @@ class TorchWordBackend(TorchBackend):
 
     encoder: WordEncoder
 
-    @torch.inference_mode()
+    @by_torch
     def advance(
         self, state: State, layer: int, *, read: bool
     ) -> tuple[State, NDArray[np.float32] | None]:
@@ -32,7 +32,7 @@ class TorchWordBackend(TorchBackend):
         after = State(state.inputs, state.prepared, hidden, layer, pooled)
         return after, logits.float().cpu().numpy()
 
-    @torch.inference_mode()
+    @by_torch
     def halt(self, state: State, done: NDArray[np.bool_]) -> State:
         ids = state.inputs["word_ids"]
         limits = state.prepared.token_layers
@@ -44,7 +44,7 @@ class TorchWordBackend(TorchBackend):
         state.prepared.token_layers = torch.where(halted, limits.clamp_max(state.layer), limits)
         return state
 
-    @torch.inference_mode()
+    @by_torch
     def keep(self, state: State, keep: NDArray[np.bool_]) -> State:
         after = super().keep(state, keep)
         if state.prepared.token_layers is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,7 +46,25 @@ def write_report(
             f"Nothing of this study is finished in {study.runs} or {place / 'runs'}, so there is "
             "nothing to report. Run `de3 compare` without --report-only first."
         )
-    document = {**summarise(study, records), "latency": read_latency(place)}
+    with _sound(study, place):
+        document = {**summarise(study, records), "latency": read_latency(place)}
+        _write(place, document, note)
+    return document
+
+
+@contextmanager
+def _sound(study: Study, place: Path) -> Iterator[None]:
+    """A De3Error where a record, which anybody may have changed, does not hold what it should."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise De3Error(
+            f"A record in {place / 'runs'} or {study.runs} is damaged: a report cannot be made of "
+            f"it ({error!r:.200}). Remove the record that was changed, and run the study again."
+        ) from error
+
+
+def _write(place: Path, document: dict[str, Any], note: Callable[[str], None]) -> None:
     write_json(place / "study.json", document)
     write_text(place / "table.md", markdown(document))
     write_text(place / "table.tex", tex(document))
@@ -54,7 +73,6 @@ def write_report(
         note("no figures: they need matplotlib (pip install 'de3bert[plot]')")
     else:
         draw_all(place, document)
-    return document
 
 
 def summarise(study: Study, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
