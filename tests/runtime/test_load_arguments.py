@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +92,48 @@ def test_usage_errors_come_before_the_heavy_libraries(trained_model, trained_bun
     for (source, options, words), line in zip(cases, said, strict=True):
         assert line.startswith("UsageError: "), (source, options, line)
         assert words in line
+
+
+def test_the_hub_is_asked_once_and_without_torch(tmp_path):
+    code = (
+        "import sys, de3bert\n"
+        "from huggingface_hub import HfApi\n"
+        "def asked(self, source, **how): raise ConnectionError(said.append(source))\n"
+        "said, HfApi.model_info = [], asked\n"
+        "try:\n    de3bert.load('runs/modle')\n"
+        "except de3bert.errors.UsageError as error:\n    print(error, said)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_CACHE": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert f'No model "runs/modle": there is no folder of that name in {tmp_path}' in done.stdout
+    assert done.stdout.strip().endswith("['runs/modle']")
+
+
+def test_what_the_hub_says(monkeypatch):
+    from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import ModelInfo
+
+    info = ModelInfo(id="some/encoder", config={"model_type": "bert"})
+    monkeypatch.setattr(HfApi, "model_info", lambda self, source, **how: info)
+    with pytest.raises(UsageError, match=r'"bert" model, which has no exits.*de3 train'):
+        de3bert.load("some/encoder")
+
+
+def test_a_model_that_was_fetched_before_needs_no_network(trained_model, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    kept = tmp_path / "models--some--model"
+    (kept / "refs").mkdir(parents=True)
+    (kept / "refs" / "main").write_text("a" * 40)
+    shutil.copytree(trained_model, kept / "snapshots" / ("a" * 40))
+    assert de3bert.load("some/model").predict("good")[0].layers == 4
 
 
 def test_as_many_threads_as_there_are_cores_are_always_fine(monkeypatch):

@@ -11,6 +11,7 @@ from de3bert.printable import cut_list, printable
 from de3bert.runtime.arguments import checked_device, checked_source
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.facts import Facts
+from de3bert.runtime.hub import check_hub
 from de3bert.runtime.loaded import Opening
 from de3bert.runtime.manifest import Manifest, is_bundle
 from de3bert.runtime.threads import check_threads, cores
@@ -50,6 +51,8 @@ def load(
     if folder.exists():
         check_folder(folder)
         _facts(folder)
+    else:
+        check_hub(named, MODEL_TYPE)
     made = _load_bundle(folder, opening) if is_bundle(folder) else _load_model(named, opening)
     made.opening = opening
     return made
