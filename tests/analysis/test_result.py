@@ -117,8 +117,8 @@ def test_five_files_and_the_same_tables_from_what_was_stored(document, tmp_path)
     ("text", "words"),
     [
         (None, "cannot be read"),
-        ("{", "cannot be read"),
-        ("[]", "is not the result of an analysis"),
+        ("{", "is damaged"),
+        ("[]", "a JSON object belongs there, not a list"),
         ('{"format": "de3bert-run"}', "is not the result of an analysis"),
         ('{"format": "de3bert-analysis", "version": 99}', r"has version 99.*Update de3bert"),
     ],

@@ -10,7 +10,7 @@ from de3bert.paper.stored import Stored
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "cannot be read"),
+        ("{", "is damaged"),
         ('{"format": "de3bert-run"}', "is not the result of a study"),
         ('{"format": "de3bert-study", "version": 99}', "has version 99"),
     ],

@@ -14,7 +14,7 @@ def test_nothing_was_timed(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{", "cannot be read"), ('{"format": "de3bert-run"}', "is not the timing of a study's")],
+    [("{", "is damaged"), ('{"format": "de3bert-run"}', "is not the timing of a study's")],
 )
 def test_damaged_times_are_named(tmp_path, text, said):
     (tmp_path / LATENCY).write_text(text, encoding="utf-8")
