@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import datasets
@@ -20,6 +21,7 @@ from .materials import build_materials
 
 __all__ = ["pointed_model", "toy_data", "trained_bundle", "trained_model"]
 
+CACHE = huggingface_hub.constants.HF_HOME
 QUIET = {
     "HF_HUB_OFFLINE": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
@@ -41,12 +43,20 @@ def arena(
         for name, value in QUIET.items():
             patch.setenv(name, value)
         for constants in (huggingface_hub.constants, datasets.config):
-            patch.setattr(constants, "HF_HUB_OFFLINE", True)  # they read the environment once
+            _at_home(constants, made.folder / "tmp", patch)
         # The tree of verbs and options is the same for all cases, and dear to build.
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         with _quiet_libraries():
             yield made
     made.close()
+
+
+def _at_home(constants: ModuleType, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """No network, and caches in the case's own folder. Both are read from the environment once."""
+    patch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for name, value in vars(constants).items():
+        if isinstance(value, str | Path) and str(value).startswith(CACHE):
+            patch.setattr(constants, name, type(value)(folder / Path(value).name))
 
 
 class _quiet_libraries:  # noqa: N801
@@ -58,12 +68,14 @@ class _quiet_libraries:  # noqa: N801
         self.level = logging.get_verbosity()
         logging.set_verbosity_error()
         logging.disable_progress_bar()
+        datasets.disable_progress_bars()
 
     def __exit__(self, *_: object) -> None:
         from transformers.utils import logging
 
         logging.set_verbosity(self.level)
         logging.enable_progress_bar()
+        datasets.enable_progress_bars()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from .arena import Arena, Case
 from .budget import cases
+from .mutate import as_toml
 from .training import _stop, stopped_before_training
 from .values import VALUES, argument
 
@@ -26,7 +27,8 @@ WORK = (
 )
 # What is asked for so many times takes so long: the asker's own wish.
 COUNTS = ("--rounds", "--texts", "--trials")
-PLACES = ("model", "bundle", "words", "backbone", "rows", "trace", "out", "missing", "folder")
+PLACES = ("model", "bundle", "words", "backbone", "rows", "trace", "out", "missing", "folder",
+          "study", "recipe")  # fmt: skip
 NUMBERS = ("0", "1", "2", "3", "-1", "16", "9999", "10000000000", "1e3", "nan", "0.5", "inf")
 WORDS = ("accuracy", "f1", "span_f1", "entropy", "edr", "fast", "full", "text", "label", "de3",
          "train", "cosine", "layers=1.5", "entropy < 0.3", "2,4", "hf,ort", "pos", "grid",
@@ -39,22 +41,50 @@ values = st.one_of(
 )
 
 
+# Parameter -> values that fit it, so that a request gets beyond its first mistake.
+FITTING: dict[str, tuple[str, ...]] = {
+    "model": ("@bundle", "@bundle", "@model", "@words"),
+    "bundle": ("@bundle",),
+    "source": ("@rows", "-"),
+    "traces": ("@trace",),
+    "trace": ("@trace",),
+    "subjects": ("@trace", "@model", "de3=@trace"),
+    "study": ("@study",),
+    "recipe": ("@recipe", "sst2"),
+    "text": ("a great film",),
+    "name": ("new", "exit-layers", "strategies", "de3", "shift", "costs"),
+    "data": ("@rows",),
+    "out": ("@out",),
+    "target": ("layers=1.5", "drop=5%", "full", "speedup=1.1"),
+    "backbone": ("@backbone",),
+    "point": ("fast", "full"),
+    "policy": ("entropy < 0.3", "layer(2)"),
+    "metric": ("accuracy", "f1"),
+    "family": ("edr", "entropy", "patience"),
+    "batch_size": ("3",),
+    "threads": ("1",),
+    "exits": ("2,4",),
+    "keep": ("2",),
+    "tau": ("0.3",),
+    "layer": ("2",),
+    "speed": ("1.5",),
+    "set_": ("train.epochs=1",),
+    "profile": ("@bundle",),
+    "plot": ("curve.svg",),
+}
+
+
 @cache
-def options() -> dict[str, dict[str, bool]]:
-    """Verb -> its options, and whether each takes a value."""
+def verbs() -> dict[str, list[Any]]:
+    """Verb -> its parameters, as the parser has them."""
     from de3bert.cli.main import app
 
     root: Any = typer.main.get_command(app)
-    found = {}
-    for name, command in root.commands.items():
-        for path, each in _leaves(name, command):
-            found[path] = {
-                opt: not getattr(parameter, "is_flag", False)
-                for parameter in each.params
-                for opt in parameter.opts
-                if opt.startswith("--")
-            }
-    return found
+    return {
+        path: each.params
+        for name, command in root.commands.items()
+        for path, each in _leaves(name, command)
+    }
 
 
 def _leaves(name: str, command: Any) -> list[tuple[str, Any]]:
@@ -64,43 +94,54 @@ def _leaves(name: str, command: Any) -> list[tuple[str, Any]]:
     return [(f"{name} {key}", each) for key, each in inner.items()]
 
 
+def _placed(case: Case, word: str) -> str:
+    before, mark, name = word.rpartition("@")
+    return before + place(case, name) if mark and name in PLACES else word
+
+
 def place(case: Case, name: str) -> str:
     """The path that a value such as @model stands for."""
     if name in ("model", "bundle", "words"):
         made = case.folder / name
         return str(made if made.exists() else case.copy(getattr(case.arena.materials, name), name))
     known = {"out": case.folder / "out", "missing": case.folder / "no" / "such",
-             "folder": case.folder}  # fmt: skip
+             "folder": case.folder, "study": case.arena.materials.study / "study.toml"}  # fmt: skip
+    if name == "recipe":
+        return str(case.write("recipe.toml", as_toml(case.arena.materials.recipe)))
     return str(known.get(name) or getattr(case.arena.materials, name))
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> list[str]:
-    """A verb, what it is about, and some options."""
-    verb = draw(st.sampled_from(sorted(options())))
-    known = options()[verb]
-    words = verb.split()
-    words += draw(st.lists(st.one_of(st.sampled_from(["@bundle", "@model", "@trace", "@rows"]),
-                                     values), max_size=2))  # fmt: skip
-    for option in draw(st.lists(st.sampled_from(sorted(known)), max_size=4)):
-        if not known[option]:
-            words.append(option)
-            continue
-        value = draw(st.sampled_from(["0", "1", "3", "x"]) if option in COUNTS else values)
-        words += [f"{option}={value}"] if "@" not in value else [option, value]
-    for option in ("--out", "--data"):
-        if option in known and option not in words and draw(st.booleans()):
-            words += [option, "@out" if option == "--out" else "@rows"]
+    """A verb with what it needs, most of it right, and with some options that it may have."""
+    verb = draw(st.sampled_from(sorted(verbs())))
+    given_some, words = verbs()[verb], verb.split()
+    wanted = draw(st.lists(st.sampled_from(given_some), max_size=3, unique_by=id))
+    for parameter in given_some:
+        forgotten = draw(st.integers(0, 19)) == 0
+        if parameter in wanted or (parameter.required and not forgotten):
+            words += draw(_said(parameter))
     if draw(st.integers(0, 9)) == 0:
         words += draw(st.lists(values, min_size=1, max_size=2))
     return words
+
+
+def _said(parameter: Any) -> st.SearchStrategy[list[str]]:
+    """A parameter as it is typed."""
+    option = parameter.opts[0]
+    if getattr(parameter, "is_flag", False):
+        return st.just([option])
+    fitting = FITTING.get(parameter.name, ("1", "x"))
+    wild = st.sampled_from(["0", "1", "3", "x"]) if option in COUNTS else values
+    value = st.integers(0, 3).flatmap(lambda n: wild if n == 0 else st.sampled_from(fitting))
+    return value.map(lambda text: [option, text] if option.startswith("--") else [text])
 
 
 @cases("options")
 @given(requests())
 def test_options(arena: Arena, words):
     case = arena.case("options")
-    arguments = [place(case, word[1:]) if word[1:] in PLACES else word for word in words]
+    arguments = [_placed(case, word) for word in words]
     with ExitStack() as stack:
         stack.enter_context(stopped_before_training())
         patch = stack.enter_context(pytest.MonkeyPatch.context())

@@ -31,6 +31,7 @@ class Voice:
         self.err = Console(stderr=True, highlight=False)
         # The libraries below have progress bars of their own; the verbs draw theirs.
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+        os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
         os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
     def note(self, text: str) -> None:
