@@ -10,7 +10,15 @@ from scipy.stats import binomtest
 from sklearn import metrics as sklearn_metrics
 
 from de3bert.errors import UsageError
-from de3bert.exits.metrics import METRICS, Counts, interval, per_class, score, score_interval
+from de3bert.exits.metrics import (
+    METRICS,
+    Counts,
+    check_metric,
+    interval,
+    per_class,
+    score,
+    score_interval,
+)
 
 
 @st.composite
@@ -113,3 +121,12 @@ def test_the_bootstrap_agrees_with_resampled_rows(name):
     scores = [score(name, labels[rows], predictions[rows], 2) for rows in drawn]
     assert found == pytest.approx(tuple(np.quantile(scores, [0.025, 0.975])), abs=0.012)
     assert found[0] < score(name, labels, predictions, 2) < found[1]
+
+
+def test_a_metric_that_does_not_fit_is_refused_before_the_work():
+    check_metric("f1", 2)
+    check_metric("macro_f1", 5)
+    with pytest.raises(UsageError, match="f1 is for 2 classes, this data has 5"):
+        check_metric("f1", 5)
+    with pytest.raises(UsageError, match="Unknown metric"):
+        check_metric("best", 2)

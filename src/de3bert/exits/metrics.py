@@ -15,6 +15,7 @@ from de3bert.registry import Registry
 __all__ = [
     "METRICS",
     "Counts",
+    "check_metric",
     "interval",
     "per_class",
     "score",
@@ -67,9 +68,7 @@ def accuracy(counts: Counts) -> Scores:
 @METRICS.register("f1")
 def f1(counts: Counts) -> Scores:
     """F1 of class 1 of two, as GLUE scores MRPC and QQP."""
-    classes = counts.hits.shape[-1]
-    if classes != 2:
-        raise UsageError(f"f1 is for 2 classes, this data has {classes}. Use macro_f1.")
+    check_metric("f1", counts.hits.shape[-1])
     return _f1_of_each(counts)[..., 1]
 
 
@@ -90,6 +89,13 @@ def matthews(counts: Counts) -> Scores:
     covariance = counts.hits.sum(axis=-1) * rows - (actual * predicted).sum(axis=-1)
     spread = (rows**2 - (predicted**2).sum(axis=-1)) * (rows**2 - (actual**2).sum(axis=-1))
     return _divided(covariance, np.sqrt(spread))
+
+
+def check_metric(name: str, classes: int) -> None:
+    """UsageError for an unknown metric, and for one that is not for so many classes."""
+    METRICS[name]
+    if name == "f1" and classes != 2:
+        raise UsageError(f"f1 is for 2 classes, this data has {classes}. Use macro_f1.")
 
 
 def score(name: str, labels: ArrayLike, predictions: ArrayLike, classes: int) -> float:

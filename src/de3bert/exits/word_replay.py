@@ -35,8 +35,9 @@ class WordTrace:
 
     def __post_init__(self) -> None:
         numbers = np.asarray(self.sentence)
-        steps = np.diff(numbers) if numbers.ndim == 1 else np.array([-1])
-        sound = numbers.shape == (self.trace.rows,) and numbers[0] == 0
+        whole = numbers.ndim == 1 and numbers.dtype.kind in "iu"
+        steps = np.diff(numbers.astype(np.int64)) if whole else np.array([-1])
+        sound = numbers.shape == (self.trace.rows,) and whole and numbers[0] == 0
         if not sound or not np.isin(steps, (0, 1)).all():
             raise De3Error(
                 "This is not a sound trace of words: `sentence` must give each of its "

@@ -11,7 +11,7 @@ from de3bert.exits import OperatingPoint, Trace
 from de3bert.exits.adequacy import check_rows, doubts, with_warnings
 from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, calibrate
 from de3bert.exits.family import Family
-from de3bert.exits.metrics import METRICS
+from de3bert.exits.metrics import check_metric
 from de3bert.exits.points import Target
 from de3bert.methods import METHODS
 from de3bert.printable import cut_list
@@ -62,7 +62,7 @@ def calibrate_model(
         )
     facts = Facts.of(read_config(folder))
     metric = metric or facts.metric
-    METRICS[metric]
+    check_metric(metric, len(facts.label_names))
     families = [family] if isinstance(family, str) else family
     parsed = [Family.parse(text) for text in families or METHODS[facts.method].families]
     if wanted.kind != "full":

@@ -18,7 +18,7 @@ from de3bert.data.tokens import TextInput
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
-from de3bert.exits.metrics import METRICS, per_class, score, score_interval
+from de3bert.exits.metrics import METRICS, check_metric, per_class, score, score_interval
 from de3bert.machine import versions
 from de3bert.progress import track
 from de3bert.runtime.classifier import Classifier
@@ -93,6 +93,7 @@ def check_request(
     if not (Path(model) / "config.json").is_file():
         return
     facts = Facts.of(read_config(model))
+    check_metric(metric or facts.metric, len(facts.label_names))
     numbers_of(facts, table)
     if point is not None and point not in (FULL, *facts.operating_points):
         raise no_such_point(model, point, facts.operating_points)
@@ -142,7 +143,7 @@ def evaluate(
     A bandit goes on learning from where the classifier's earlier calls have left it.
     """
     metric = metric or str(classifier.config.metric)
-    METRICS[metric]
+    check_metric(metric, len(classifier.label_names))
     chosen = classifier.policy(point, policy)
     labels = class_numbers(classifier, table)
     start = time.perf_counter()

@@ -8,6 +8,7 @@ from pathlib import Path
 from de3bert.errors import UsageError
 from de3bert.exits import Trace
 from de3bert.exits.placement import Placement, place_exits
+from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import read_config
 from de3bert.runtime.profile import known_profile
 
@@ -31,15 +32,16 @@ def place_for(
     cost = known_profile(folder)
     recorded = Trace.load(str(trace))
     config = read_config(folder)
-    if recorded.depth != config["exit_layers"][-1]:
+    facts = Facts.of(config)
+    if recorded.depth != facts.exit_layers[-1]:
         raise UsageError(
             f"The trace is of a model with {recorded.depth} layers, {folder} has "
-            f"{config['exit_layers'][-1]}."
+            f"{facts.exit_layers[-1]}."
         )
     if config.get("heads") in ("fused", "mixed") or config.get("cascade"):
         raise UsageError(
-            f"Exits of the method {config['method']} build on the exits before them, so none can "
+            f"Exits of the method {facts.method} build on the exits before them, so none can "
             "be left out."
         )
-    chosen = metric or str(config.get("metric", "accuracy"))
+    chosen = metric or facts.metric
     return place_exits(recorded, cost, target, family=family, metric=chosen, keep=keep)
