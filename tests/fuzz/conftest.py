@@ -37,6 +37,8 @@ def arena(
     trained_bundle: Path,
 ) -> Iterator[Arena]:
     """Where the cases of this folder run."""
+    import matplotlib.pyplot  # noqa: F401  # it makes folders of its own when it is first loaded
+
     materials = build_materials(tmp_path_factory, tiny_backbone, pointed_model, trained_bundle)
     made = Arena(tmp_path_factory.mktemp("arena"), materials)
     with pytest.MonkeyPatch.context() as patch:
@@ -89,6 +91,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["fuzz"] = [[*key, count] for key, count in TALLY.items()]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """In a long run a finding is told when it is found."""
+    if LONG and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\n{report.nodeid}\n{report.longreprtext[-4000:]}", flush=True)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

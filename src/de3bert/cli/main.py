@@ -109,13 +109,7 @@ def main() -> None:
         _drop_output()
         raise SystemExit(1) from None
     except OSError as error:
-        if not disk_is_full(error):
-            raise
-        _drop_output()
-        show_error(
-            "the output could not be written: the disk is full (or a size limit was reached). "
-            "What was written before is incomplete; free some space and run again."
-        )
+        _show_refusal(error)
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
         if str(error.name).startswith("de3bert"):
@@ -123,6 +117,19 @@ def main() -> None:
         extra = EXTRAS.get(str(error.name).partition(".")[0], "train")
         show_error(f"this verb needs {error.name}. Install it with: pip install 'de3bert[{extra}]'")
         raise SystemExit(1) from None
+
+
+def _show_refusal(error: OSError) -> None:
+    """What the operating system did not allow: a full disk, a name that is too long ..."""
+    if disk_is_full(error):
+        _drop_output()
+        show_error(
+            "the output could not be written: the disk is full (or a size limit was reached). "
+            "What was written before is incomplete; free some space and run again."
+        )
+        return
+    where = f": {error.filename}" if error.filename else ""
+    show_error(f"{error.strerror or str(error) or type(error).__name__}{where}")
 
 
 def _run() -> None:

@@ -18,6 +18,7 @@ from de3bert.printable import UNSAFE, printable
 __all__ = ["Voice", "grid", "json_text", "show_error"]
 
 WIDE = 160
+LONGEST = 4000  # characters of a message
 
 
 class Voice:
@@ -39,7 +40,7 @@ class Voice:
             self.err.print(printable(text), style="dim", markup=False)
 
     def warn(self, text: str) -> None:
-        self.err.print(printable(f"warning: {text}"), style="yellow", markup=False)
+        self.err.print(_cut(printable(f"warning: {text}")), style="yellow", markup=False)
 
     def progress(self, label: str) -> str | None:
         """The label of a progress bar, or None when there should be none."""
@@ -70,7 +71,13 @@ def json_text(document: Any, indent: int | None = None) -> str:
 
 def show_error(error: object) -> None:
     """The last line of a verb that failed."""
-    print(printable(f"error: {error}"), file=sys.stderr)
+    print(_cut(printable(f"error: {error}")), file=sys.stderr)
+
+
+def _cut(text: str) -> str:
+    """A message that quotes all of a file says no more than its beginning."""
+    more = len(text) - LONGEST
+    return text if more <= 0 else f"{text[:LONGEST]} ... ({more} more characters)"
 
 
 def _plain(value: Any) -> Any:

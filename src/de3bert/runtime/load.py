@@ -13,7 +13,7 @@ from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.hub import check_hub
 from de3bert.runtime.loaded import Opening
-from de3bert.runtime.manifest import Manifest, is_bundle
+from de3bert.runtime.manifest import Manifest, check_inside, is_bundle
 from de3bert.runtime.threads import check_threads, cores
 
 __all__ = ["check_folder", "load", "read_config", "reopen"]
@@ -108,6 +108,8 @@ def _facts(folder: Path) -> Facts:
 
 def read_config(folder: str | Path) -> dict[str, Any]:
     """The config of a model folder or bundle, as JSON has it."""
+    if is_bundle(folder):
+        check_inside(Path(folder), "config.json")
     return read_json(Path(folder) / "config.json")
 
 

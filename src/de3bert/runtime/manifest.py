@@ -7,6 +7,7 @@ because the manifest or a graph names it, and nothing inside that the manifest d
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,7 +29,7 @@ from de3bert.limits import check_limit
 from de3bert.printable import printable
 from de3bert.runtime.external_data import external_files
 
-__all__ = ["MANIFEST", "Graph", "Manifest", "is_bundle", "sign"]
+__all__ = ["MANIFEST", "Graph", "Manifest", "check_inside", "is_bundle", "sign"]
 
 MANIFEST = "manifest.json"
 SCHEMA = "de3bert-bundle/1"
@@ -103,7 +104,7 @@ class Manifest(Part):
     def read(cls, folder: Path) -> Manifest:
         """Reads a manifest and checks every file it names against its size and hash."""
         path = folder / MANIFEST
-        _check_inside(folder, MANIFEST)
+        check_inside(folder, MANIFEST)
         document = read_json(path, _again(folder))
         if "schema" not in document:
             raise De3Error(f"{path} is damaged: it has no schema. {_again(folder)}")
@@ -129,7 +130,7 @@ class Manifest(Part):
             if not path.is_file():
                 raise De3Error(f"The bundle {folder} is incomplete: {name} is missing. "
                                f"{_again(folder)}")  # fmt: skip
-            _check_inside(folder, name)
+            check_inside(folder, name)
             size = path.stat().st_size
             if size != known.bytes:
                 raise De3Error(
@@ -208,8 +209,10 @@ def sign(folder: Path, name: str) -> None:
     write_json(folder / MANIFEST, document)
 
 
-def _check_inside(folder: Path, name: str) -> None:
-    if not (folder / name).resolve().is_relative_to(folder.resolve()):
+def check_inside(folder: Path, name: str) -> None:
+    """De3Error when a file of a bundle is a link that leads out of it."""
+    # Not `resolve`, which fails on a link that leads in a circle.
+    if not Path(os.path.realpath(folder / name)).is_relative_to(os.path.realpath(folder)):
         raise De3Error(
             f"The bundle {folder} is not closed: {name} is a link to a place outside of it. "
             f"Copy the bundle with its files. {_again(folder)}"

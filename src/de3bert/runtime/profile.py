@@ -19,6 +19,7 @@ from de3bert.machine import machine, versions
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.engine import run_batch
 from de3bert.runtime.load import check_folder
+from de3bert.runtime.manifest import check_inside, is_bundle
 from de3bert.runtime.weights import weights_sha256
 
 __all__ = ["PROFILE", "known_profile", "profile", "read_profile", "write_profile"]
@@ -164,6 +165,8 @@ def read_profile(folder: str | Path, weights: str | None = None) -> CostModel | 
     path = Path(folder) / PROFILE
     if not path.exists():
         return None
+    if is_bundle(folder):
+        check_inside(Path(folder), PROFILE)
     cost = CostModel.from_json(read_json(path, "Measure again with `de3 profile`."))
     if weights is not None and cost.info.get("weights") not in (None, weights):
         raise De3Error(

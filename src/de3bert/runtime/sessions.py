@@ -68,7 +68,7 @@ def open_session(path: Path, sleeping: int | None = None) -> onnxruntime.Inferen
     else:
         options.intra_op_num_threads = sleeping
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what fails is raised, and told once, without its colours
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:

@@ -15,7 +15,7 @@ def weights_sha256(folder: str | Path) -> str | None:
     if is_bundle(folder):
         return Manifest.read(Path(folder)).weights_sha256
     path = Path(folder) / "model.safetensors"
-    if not path.exists():
+    if not path.is_file():
         return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -253,7 +253,7 @@ def _save(
         model.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
         for name in KEPT:
-            if (source / name).exists():
+            if (source / name).is_file():
                 shutil.copy2(source / name, folder / name)
         record = {k: v for k, v in result.to_json().items() if k != "folder"}
         write_json(folder / RECORD, record)

@@ -44,5 +44,7 @@ def _files(folder: Path) -> list[str]:
 
 
 def _digest(path: Path) -> str:
+    if not path.is_file():  # a pipe would be waited for
+        raise FileNotFoundError(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,127 @@
+"""What the targets beside this file found, and must not come back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .graphs import GraphChange, changed_graph
+from .mutate import Stand, place_stand
+from .test_bundles import signed
+from .test_found import bundle_case, change, model_case
+from .test_training import stopped_copy
+from .verbs import TEXT, model_call
+
+
+@pytest.mark.parametrize("name", ["config.json", "manifest.json", "profile.json", "tokenizer.json"])
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(arena, name):
+    case, bundle = bundle_case(arena)
+    place_stand(bundle / name, Stand("pipe"), case.folder, case.folder)
+    for verb in ("inspect", "calibrate by time"):
+        arguments, _ = model_call(case, verb, bundle)
+        case.verb(*arguments)
+
+
+def test_a_context_of_another_shape(arena):
+    case, bundle = bundle_case(arena)
+    context = json.loads((bundle / "manifest.json").read_text())["context"]
+    wrong = {name: [*axes, "tokens"] for name, axes in context.items()}
+    change(bundle / "manifest.json", context=wrong)
+    case.verb("predict", bundle, "--policy", "entropy < 0.3", stdin=TEXT)
+
+
+@pytest.mark.parametrize("text", ["1e999", "NaN", "-Infinity"])
+def test_a_number_that_is_none_in_a_config(arena, text):
+    case, bundle = bundle_case(arena)
+    path = bundle / "config.json"
+    path.write_text(path.read_text().replace("{", f'{{"more": {text},', 1))
+    signed(bundle)
+    before = path.read_bytes()
+    arguments, _ = model_call(case, "calibrate by trace", bundle)
+    if case.verb(*arguments).kind != "success":
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["chunk_size_feed_forward", "num_attention_heads", "hidden_act"])
+def test_a_backbone_that_cannot_compute(arena, name):
+    case, model = model_case(arena)
+    config = json.loads((model / "config.json").read_text())["backbone_config"]
+    change(model / "config.json", backbone_config={**config, name: None})
+    assert case.verb("predict", model, stdin=TEXT).kind == "De3Error"
+
+
+@pytest.mark.parametrize("names", [None, "", [], ["input_ids"], 3, ["x"]])
+def test_a_tokenizer_that_gives_something_else(arena, names):
+    case, model = model_case(arena)
+    change(model / "tokenizer_config.json", model_input_names=names)
+    case.verb("predict", model, stdin=TEXT)
+
+
+@pytest.mark.parametrize("key", ["exit_accuracy", "backbone"])
+def test_a_record_of_a_training_that_makes_no_sense(arena, key):
+    case, model = model_case(arena)
+    change(model / "training.json", **{key: [1]})
+    arguments, _ = model_call(case, "calibrate by trace", model)
+    case.verb(*arguments)
+
+
+@pytest.mark.parametrize("key", ["flops", "exit_layers", "base_depth", "scores", "machine"])
+def test_a_record_of_a_study_that_makes_no_sense(arena, key):
+    case = arena.case("found")
+    place = Path(shutil.copytree(arena.materials.study, case.folder / "study"))
+    change(next(place.glob("report/runs/*.json")), **{key: None})
+    case.verb("compare", place / "study.toml", "--out", place / "report", "--runs", place / "runs",
+              "--report-only", "--quiet")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["config.json", "profile.json", "tokenizer.json"])
+def test_no_link_leads_out_of_a_bundle(arena, name):
+    case, bundle = bundle_case(arena)
+    place_stand(bundle / name, Stand("link out"), arena.canaries[1], case.folder)
+    for verb in ("inspect", "predict", "calibrate by time"):
+        arguments, stdin = model_call(case, verb, bundle)
+        case.verb(*arguments, stdin=stdin)
+
+
+def test_a_message_does_not_quote_a_whole_file(arena):
+    case, bundle = bundle_case(arena)
+    (bundle / "tokenizer.json").write_text(json.dumps("x" * 100_000))
+    signed(bundle)
+    assert len(case.verb("predict", bundle, stdin=TEXT).err) < 5000
+    rows = case.write("rows.jsonl", json.dumps({"text": "a", "label": list(range(9999))}).encode())
+    assert len(case.verb("evaluate", arena.materials.bundle, "--data", rows).err) < 5000
+
+
+def test_a_name_that_is_too_long(arena):
+    case = arena.case("found")
+    for words in (["curve", "x" * 5000], ["inspect", "x" * 5000], ["predict", "x" * 300, "-"],
+                  ["evaluate", arena.materials.bundle, "--data", "x" * 5000 + ".csv"]):  # fmt: skip
+        assert case.verb(*words).kind != "success"
+
+
+def test_a_graph_that_fails_says_so_once_and_without_colours(arena):
+    case, bundle = bundle_case(arena)
+    data = changed_graph(bundle / "layers-01-01.onnx", [GraphChange("large tile", 2)])
+    case.write("bundle/layers-01-01.onnx", data)
+    signed(bundle)
+    assert case.verb("predict", bundle, stdin=TEXT).kind == "De3Error"
+
+
+@pytest.mark.parametrize("how", ["pipe", "folder", "endless"])
+@pytest.mark.parametrize("name", ["training.json", "model.safetensors"])
+def test_what_is_no_file_in_a_model_folder(arena, name, how):
+    case, model = model_case(arena)
+    place_stand(model / name, Stand(how), case.folder, case.folder)
+    for verb in ("adapt", "calibrate by trace"):
+        arguments, _ = model_call(case, verb, model)
+        case.verb(*arguments)
+
+
+@pytest.mark.parametrize("name", ["trainer_state.json", "optimizer.pt", "sha256.json"])
+def test_a_pipe_in_a_checkpoint(arena, name):
+    case = arena.case("found")
+    place_stand(stopped_copy(case) / name, Stand("pipe"), case.folder, case.folder)
+    case.verb("train", "--recipe", "recipe.toml", "--out", "out", "--quiet")
