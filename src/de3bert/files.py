@@ -23,6 +23,7 @@ __all__ = [
     "check_file_place",
     "check_folder_place",
     "disk_is_full",
+    "json_of",
     "read_document",
     "read_json",
     "read_toml",
@@ -152,14 +153,18 @@ def write_text(target: str | Path, text: str) -> None:
 
 
 def write_json(target: str | Path, document: Any) -> None:
+    write_text(target, json_of(document, target))
+
+
+def json_of(document: Any, target: str | Path) -> str:
+    """What `write_json` writes."""
     try:
-        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     except ValueError as error:  # a config of others may have 1e999 in it
         raise De3Error(
             f"Could not write {target}: it would hold a number that JSON has no word for (NaN or "
             "infinity). Nothing was changed."
         ) from error
-    write_text(target, text + "\n")
 
 
 def read_document(path: Path, kind: str, version: int, what: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tests.export.bundles import bundle_copy, pointed_model, trained_bundle
 import de3bert
 from de3bert.errors import De3Error
 from de3bert.runtime.external_data import external_files
-from de3bert.runtime.manifest import MANIFEST, sign
+from de3bert.runtime.manifest import MANIFEST, Manifest, sign
 
 __all__ = ["bundle_copy", "pointed_model", "trained_bundle"]
 
@@ -236,3 +236,34 @@ def test_configs_that_do_not_fit(bundle_copy, changes, words):
 def test_configs_that_are_no_objects(bundle_copy, text):
     (bundle_copy / "config.json").write_text(text)
     refused(bundle_copy, "config.json is damaged")
+
+
+def test_a_config_that_is_being_changed_is_sound_before_and_after(bundle_copy):
+    """Killed between the config and the manifest, a bundle is still one."""
+    path = bundle_copy / "config.json"
+    before = path.read_text()
+    after = before.replace('"max_length": 24', '"max_length": 20')
+    sign(bundle_copy, "config.json", after)
+    assert de3bert.load(bundle_copy).config.max_length == 24
+    path.write_text(after)
+    assert de3bert.load(bundle_copy).config.max_length == 20
+    sign(bundle_copy, "config.json")
+    assert de3bert.load(bundle_copy).config.max_length == 20
+    path.write_text(before)
+    refused(bundle_copy, "was altered: config.json")
+
+
+def test_a_bundle_that_changes_while_it_is_read_is_read_again(bundle_copy, monkeypatch):
+    """Between the manifest and the config somebody stores a point: that is no damage."""
+    path = bundle_copy / "config.json"
+    after = path.read_text().replace('"max_length": 24', '"max_length": 20')
+    first = Manifest.check
+
+    def check(self: Manifest, folder: Path) -> None:
+        monkeypatch.setattr(Manifest, "check", first)
+        path.write_text(after)
+        sign(folder, "config.json")
+        first(self, folder)
+
+    monkeypatch.setattr(Manifest, "check", check)
+    assert de3bert.load(bundle_copy).config.max_length == 20

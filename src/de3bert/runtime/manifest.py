@@ -69,10 +69,24 @@ class Graph(Part):
 
 
 class Known(Part):
-    """What a file was when the bundle was written."""
+    """What a file was when the bundle was written.
+
+    Attributes:
+        next: what it may be as well, while it is being changed: a process that is killed between
+            the file and the manifest leaves a bundle that is still sound.
+    """
 
     bytes: StrictInt = Field(ge=0)
     sha256: StrictStr = Field(pattern="^[0-9a-f]{64}$")
+    next: Known | None = None
+
+    @classmethod
+    def of(cls, data: Path | str) -> Known:
+        """Of a file, or of the text that it will hold."""
+        if isinstance(data, Path):
+            return cls(bytes=data.stat().st_size, sha256=sha256(data))
+        content = data.encode("utf-8")
+        return cls(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
 class Manifest(Part):
@@ -102,7 +116,23 @@ class Manifest(Part):
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Reads a manifest and checks every file it names against its size and hash."""
+        """Reads a manifest and checks every file it names against its size and hash.
+
+        What does not fit because somebody is changing the bundle just now is looked at again.
+        """
+        manifest = cls._parsed(folder)
+        while True:
+            try:
+                manifest.check(folder)
+            except De3Error:
+                before, manifest = manifest, cls._parsed(folder)
+                if manifest == before:
+                    raise
+            else:
+                return manifest
+
+    @classmethod
+    def _parsed(cls, folder: Path) -> Manifest:
         path = folder / MANIFEST
         check_inside(folder, MANIFEST)
         document = read_json(path, _again(folder))
@@ -116,11 +146,9 @@ class Manifest(Part):
                 f'"{SCHEMA}". {_again(folder)}'
             )
         try:
-            manifest = cls.model_validate(document)
+            return cls.model_validate(document)
         except (ValidationError, RecursionError) as error:
             raise De3Error(f"{path} is damaged: {_first(error)}. {_again(folder)}") from error
-        manifest.check(folder)
-        return manifest
 
     def check(self, folder: Path) -> None:
         """De3Error for a file that is missing, cut short, altered, elsewhere or not known."""
@@ -131,13 +159,15 @@ class Manifest(Part):
                 raise De3Error(f"The bundle {folder} is incomplete: {name} is missing. "
                                f"{_again(folder)}")  # fmt: skip
             check_inside(folder, name)
-            size = path.stat().st_size
-            if size != known.bytes:
+            found = Known.of(path)
+            if known.next is not None and found == known.next:
+                continue
+            if found.bytes != known.bytes:
                 raise De3Error(
-                    f"The bundle {folder} is damaged: {name} has {size} bytes, it was written with "
-                    f"{known.bytes}. {_again(folder)}"
+                    f"The bundle {folder} is damaged: {name} has {found.bytes} bytes, it was "
+                    f"written with {known.bytes}. {_again(folder)}"
                 )
-            if sha256(path) != known.sha256:
+            if found.sha256 != known.sha256:
                 raise De3Error(
                     f"The bundle {folder} was altered: {name} is not the file it was exported "
                     f"with. {_again(folder)}"
@@ -174,7 +204,7 @@ class Manifest(Part):
     def write(self, folder: Path) -> None:
         """Writes the manifest with the hashes of all files that are in the folder now."""
         files = {
-            path.name: Known(bytes=path.stat().st_size, sha256=sha256(path))
+            path.name: Known.of(path)
             for path in sorted(folder.iterdir())
             if path.is_file() and PLAIN.fullmatch(path.name) and path.name not in UNSIGNED
         }
@@ -199,13 +229,17 @@ def is_bundle(folder: str | Path) -> bool:
     return (Path(folder) / MANIFEST).exists()
 
 
-def sign(folder: Path, name: str) -> None:
-    """Takes the present content of one file into the manifest, after it was rightly changed."""
+def sign(folder: Path, name: str, text: str | None = None) -> None:
+    """Takes one file into the manifest, after it was rightly changed.
+
+    Args:
+        text: what the file is about to hold; until it is signed again, both are accepted.
+    """
     document = read_json(folder / MANIFEST, _again(folder))
-    if not isinstance(document.get("files"), dict):
-        raise De3Error(f"{folder / MANIFEST} is damaged: it lists no files. {_again(folder)}")
-    path = folder / name
-    document["files"][name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
+    known = Known.of(folder / name)
+    if text is not None:
+        known = known.model_copy(update={"next": Known.of(text)})
+    document["files"][name] = known.model_dump(mode="json", exclude_none=True)
     write_json(folder / MANIFEST, document)
 
 

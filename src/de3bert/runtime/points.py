@@ -12,7 +12,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy
 from de3bert.exits.line import shown
 from de3bert.exits.rules import Full
-from de3bert.files import check_file_place, read_json, write_json, write_text
+from de3bert.files import check_file_place, json_of, read_json, write_text
 from de3bert.locks import edited_alone
 from de3bert.runtime.load import check_folder
 from de3bert.runtime.manifest import is_bundle, sign
@@ -45,16 +45,14 @@ def store_points(
     with edited_alone(folder):
         path = folder / "config.json"
         config = read_json(path)
-        before = path.read_text(encoding="utf-8")
         _take_in(config, points, default, replace)
         card = card_text(folder, config)  # before anything is written: it may be impossible
-        write_json(path, config)
+        text = json_of(config, path)
+        if is_bundle(folder):  # a config that the manifest does not know would spoil the bundle
+            sign(folder, path.name, text)
+        write_text(path, text)
         if is_bundle(folder):
-            try:
-                sign(folder, path.name)
-            except BaseException:  # a config that the manifest does not know spoils the bundle
-                write_text(path, before)
-                raise
+            sign(folder, path.name)
         write_text(folder / "README.md", card)
 
 
