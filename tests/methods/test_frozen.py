@@ -79,9 +79,9 @@ def run(
         context = made.context
         schedule = Watched(
             made.method, recipe, context.model, context.encoder, context.rows, context.held,
-            tmp_path / "scratch",
+            tmp_path / "scratch", progress=False,
         )  # fmt: skip
-        schedule.run(teacher if taught else None, progress=False)
+        schedule.run(teacher if taught else None)
         return made, schedule
 
     return watched
