@@ -149,7 +149,7 @@ def _check_parent(target: Path) -> None:
 
 def write_text(target: str | Path, text: str) -> None:
     with replace_file(target) as path:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(_encodable(text), encoding="utf-8")
 
 
 def write_json(target: str | Path, document: Any) -> None:
@@ -159,12 +159,18 @@ def write_json(target: str | Path, document: Any) -> None:
 def json_of(document: Any, target: str | Path) -> str:
     """What `write_json` writes."""
     try:
-        return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+        return _encodable(text) + "\n"
     except ValueError as error:  # a config of others may have 1e999 in it
         raise De3Error(
             f"Could not write {target}: it would hold a number that JSON has no word for (NaN or "
             "infinity). Nothing was changed."
         ) from error
+
+
+def _encodable(text: str) -> str:
+    """Half a surrogate, which no file can hold, written out as JSON has it and reads it back."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def read_document(path: Path, kind: str, version: int, what: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from .mutate import Stand, place_stand
 from .test_bundles import signed
 from .test_found import bundle_case, change, model_case
 from .test_training import stopped_copy
+from .training import stopped_before_training
 from .verbs import TEXT, model_call
 
 
@@ -68,11 +69,14 @@ def test_a_record_of_a_training_that_makes_no_sense(arena, key):
     case.verb(*arguments)
 
 
-@pytest.mark.parametrize("key", ["flops", "exit_layers", "base_depth", "scores", "machine"])
+@pytest.mark.parametrize("key", ["flops", "exit_layers", "task", "key", "scores", "machine"])
 def test_a_record_of_a_study_that_makes_no_sense(arena, key):
     case = arena.case("found")
     place = Path(shutil.copytree(arena.materials.study, case.folder / "study"))
-    change(next(place.glob("report/runs/*.json")), **{key: None})
+    record = next(place.glob("report/runs/*.json"))
+    document = json.loads(record.read_text())
+    document.pop(key, None)
+    record.write_text(json.dumps(document))
     case.verb("compare", place / "study.toml", "--out", place / "report", "--runs", place / "runs",
               "--report-only", "--quiet")  # fmt: skip
 
@@ -125,3 +129,40 @@ def test_a_pipe_in_a_checkpoint(arena, name):
     case = arena.case("found")
     place_stand(stopped_copy(case) / name, Stand("pipe"), case.folder, case.folder)
     case.verb("train", "--recipe", "recipe.toml", "--out", "out", "--quiet")
+
+
+@pytest.mark.parametrize("verb", ["calibrate by trace", "inspect", "predict"])
+def test_half_a_surrogate_in_a_config(arena, verb):
+    case, bundle = bundle_case(arena)
+    change(bundle / "config.json", more="a\ud800b")
+    signed(bundle)
+    arguments, stdin = model_call(case, verb, bundle)
+    assert case.verb(*arguments, stdin=stdin).kind == "success"
+    assert json.loads((bundle / "config.json").read_text())["more"] == "a\ud800b"
+
+
+@pytest.mark.parametrize("point", [None, "entropy < 0.2", {}, {"policy": 3}])
+def test_a_damaged_point_in_a_model_that_is_adapted(arena, point):
+    case, model = model_case(arena)
+    change(model / "config.json", operating_points={"x": point})
+    arguments, _ = model_call(case, "adapt", model)
+    assert case.verb(*arguments).kind == "De3Error"
+
+
+@pytest.mark.parametrize("share", [2, -1, "x", [0.1]])
+def test_a_backbone_that_leaves_out_more_than_all(arena, share):
+    case = arena.case("found")
+    backbone = case.copy(arena.materials.backbone, "backbone")
+    change(backbone / "config.json", classifier_dropout=share)
+    with stopped_before_training():
+        outcome = case.verb("train", "--backbone", backbone, "--data", arena.materials.rows,
+                            "--out", "out")  # fmt: skip
+    assert outcome.kind != "success"
+    assert "would begin" not in outcome.err
+
+
+def test_a_backbone_that_is_a_file(arena):
+    case = arena.case("found")
+    outcome = case.verb("train", "--backbone", "/etc/passwd", "--data", arena.materials.rows,
+                        "--out", "out")  # fmt: skip
+    assert outcome.kind == "UsageError"

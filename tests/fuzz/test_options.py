@@ -100,15 +100,19 @@ def _placed(case: Case, word: str) -> str:
 
 
 def place(case: Case, name: str) -> str:
-    """The path that a value such as @model stands for."""
-    if name in ("model", "bundle", "words"):
-        made = case.folder / name
-        return str(made if made.exists() else case.copy(getattr(case.arena.materials, name), name))
+    """The path that a value such as @model stands for: a copy, since some options write there."""
     known = {"out": case.folder / "out", "missing": case.folder / "no" / "such",
-             "folder": case.folder, "study": case.arena.materials.study / "study.toml"}  # fmt: skip
+             "folder": case.folder}  # fmt: skip
+    if name in known:
+        return str(known[name])
     if name == "recipe":
         return str(case.write("recipe.toml", as_toml(case.arena.materials.recipe)))
-    return str(known.get(name) or getattr(case.arena.materials, name))
+    source = getattr(case.arena.materials, name)
+    if source.is_file():
+        return str(case.write(source.name, source.read_bytes()))
+    made = case.folder / name
+    folder = made if made.exists() else case.copy(source, name)
+    return str(folder / "study.toml" if name == "study" else folder)
 
 
 @st.composite

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
-from de3bert.errors import UsageError
+from de3bert.errors import De3Error, UsageError
 from de3bert.methods import Method
 from de3bert.methods.method import OptionValue
 from de3bert.model.backbone import Backbone
@@ -59,10 +59,17 @@ DROPOUTS = (
 
 
 def dropout_of(backbone_config: Any) -> float:
+    """The share of a head's inputs to leave out; De3Error when the config has none of sense."""
     for name in DROPOUTS:
         value = getattr(backbone_config, name, None)
-        if value is not None:
-            return float(value)
+        if value is None:
+            continue
+        if not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise De3Error(
+                f"The backbone's config is damaged: {name} is a share from 0 to 1, got "
+                f"{value!r:.60}."
+            )
+        return float(value)
     return 0.1
 
 

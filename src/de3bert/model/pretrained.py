@@ -44,6 +44,8 @@ def from_pretrained(
         Exception: whatever the loader raises.
     """
     source = resolved_source(source)
+    if Path(source).is_file():
+        raise UsageError(f"{source} is a file; a model is a folder with config.json and weights.")
     _check_declarations(source, trust_remote_code)
     try:
         return loader.from_pretrained(source, trust_remote_code=trust_remote_code, **options)

@@ -40,7 +40,8 @@ def write_report(
     Args:
         exact: see `collect`.
     """
-    records = collect(study, place, exact=exact, note=note)
+    with _sound(study, place):
+        records = collect(study, place, exact=exact, note=note)
     if not records:
         raise De3Error(
             f"Nothing of this study is finished in {study.runs} or {place / 'runs'}, so there is "

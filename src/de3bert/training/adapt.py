@@ -14,7 +14,7 @@ from torch import Tensor
 from de3bert.card import write_card
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import Policy
+from de3bert.exits import OperatingPoint
 from de3bert.files import replace_folder, write_json
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.loading import read_model
@@ -212,7 +212,7 @@ def _note_in_config(model: EarlyExitForSequenceClassification, table: Table) -> 
         "sha256": table.sha256,
     }
     for name, point in (config.operating_points or {}).items():
-        if Policy.from_json(point["policy"]).needs_distances:
+        if OperatingPoint.from_json(point).policy.needs_distances:
             point["measured"] = {}
             unmeasured.append(name)
     return unmeasured
