@@ -105,9 +105,13 @@ class Case:
         self.arena, self.target = arena, target
         self.folder = arena.folder
 
-    def write(self, name: str, data: bytes) -> Path:
+    def write(self, name: str, data: bytes, *, own: bool = False) -> Path:
+        """
+        Args:
+            own: it is a file of the user's own, who may name any other to be read: no canary.
+        """
         path = self.folder / name
-        path.write_bytes(filled(data, self.folder))
+        path.write_bytes(filled(data, self.folder / "elsewhere" if own else self.folder))
         return path
 
     def copy(self, source: Path, name: str) -> Path:

@@ -27,7 +27,7 @@ def test_recipe(arena: Arena, edited_at, bitten_at, how, verb):
     case = arena.case("recipes")
     sound = {**arena.materials.recipe, "search": {"train.learning_rate": [1e-3, 1e-4]}}
     data = as_toml(edited(sound, edited_at)) if how == "edit" else bitten(as_toml(sound), bitten_at)
-    recipe = case.write("recipe.toml", data)
+    recipe = case.write("recipe.toml", data, own=True)
     given_as = ["--recipe", recipe] if verb == "train" else [recipe]
     with stopped_before_training():
         case.verb(verb, *given_as, "--out", case.folder / "out", "--quiet")
@@ -39,7 +39,7 @@ def test_study(arena: Arena, edited_at, bitten_at, how, report_only):
     case = arena.case("studies")
     sound = tomllib.loads((arena.materials.study / "study.toml").read_text())
     data = as_toml(edited(sound, edited_at)) if how == "edit" else bitten(as_toml(sound), bitten_at)
-    study = case.write("study.toml", data)
+    study = case.write("study.toml", data, own=True)
     options = ["--report-only"] if report_only else []
     with stopped_before_training():
         case.verb("compare", study, "--out", "report", "--runs", "runs", "--quiet", *options)
