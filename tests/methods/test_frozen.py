@@ -79,7 +79,7 @@ def run(
         context = made.context
         schedule = Watched(
             made.method, recipe, context.model, context.encoder, context.rows, context.held,
-            tmp_path / "scratch", progress=False,
+            tmp_path / "scratch",
         )  # fmt: skip
         schedule.run(teacher if taught else None)
         return made, schedule
