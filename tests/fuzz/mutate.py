@@ -167,6 +167,7 @@ def place_stand(path: Path, stand: Stand, link: Path, another: Path) -> None:
         link: what a link leads to.
         another: what lies there in its stead, when it is another file.
     """
+    content = another.read_bytes() if stand.how == "another" else b""
     path.unlink(missing_ok=True)
     if stand.how == "empty":
         path.write_bytes(b"")
@@ -186,7 +187,7 @@ def place_stand(path: Path, stand: Stand, link: Path, another: Path) -> None:
     elif stand.how == "pickle":
         path.write_bytes(CHUNKS["pickle"])
     elif stand.how == "another":
-        path.write_bytes(another.read_bytes())
+        path.write_bytes(content)
 
 
 def filled(data: bytes, outside: Path) -> bytes:

@@ -6,7 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from .graphs import GraphChange, changed_graph
 from .mutate import Stand, place_stand
@@ -51,7 +53,22 @@ def test_a_backbone_that_cannot_compute(arena, name):
     case, model = model_case(arena)
     config = json.loads((model / "config.json").read_text())["backbone_config"]
     change(model / "config.json", backbone_config={**config, name: None})
-    assert case.verb("predict", model, stdin=TEXT).kind == "De3Error"
+    for verb in ("predict", "evaluate", "adapt"):
+        arguments, stdin = model_call(case, verb, model)
+        assert case.verb(*arguments, stdin=stdin).kind == "De3Error"
+    assert case.verb("export", model, "--out", "out").kind == "De3Error"
+
+
+def test_weights_that_are_no_numbers(arena):
+    case, model = model_case(arena)
+    path = model / "model.safetensors"
+    tensors = load_file(path)
+    broken = {name: np.full_like(values, np.nan) if values.dtype.kind == "f" else values
+              for name, values in tensors.items()}  # fmt: skip
+    save_file(broken, path, metadata={"format": "pt"})
+    for verb in ("predict", "evaluate", "adapt", "calibrate"):
+        arguments, stdin = model_call(case, verb, model)
+        assert case.verb(*arguments, stdin=stdin).kind == "De3Error"
 
 
 @pytest.mark.parametrize("names", [None, "", [], ["input_ids"], 3, ["x"]])

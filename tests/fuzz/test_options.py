@@ -102,7 +102,7 @@ def _placed(case: Case, word: str) -> str:
 def place(case: Case, name: str) -> str:
     """The path that a value such as @model stands for: a copy, since some options write there."""
     known = {"out": case.folder / "out", "missing": case.folder / "no" / "such",
-             "folder": case.folder}  # fmt: skip
+             "folder": case.folder / "tmp"}  # fmt: skip
     if name in known:
         return str(known[name])
     if name == "recipe":

@@ -19,6 +19,7 @@ from de3bert.export.quantise import quantise_graph
 from de3bert.export.write import GraphWriter, write_tokenizer
 from de3bert.files import check_folder_place, replace_folder, write_json
 from de3bert.machine import versions
+from de3bert.model.failures import failures_told
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.manifest import Manifest, is_bundle
@@ -77,7 +78,8 @@ def export_model(
     precision = "int8" if int8 else "fp32"
     again = None
     with replace_folder(out) as folder:
-        manifest, agreement = _write(model, folder, layers)
+        with failures_told():
+            manifest, agreement = _write(model, folder, layers)
         if int8:
             for graph in manifest.graphs:
                 quantise_graph(folder / graph.file)

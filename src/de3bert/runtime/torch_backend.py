@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from de3bert.data.tokens import TokenRow
-from de3bert.errors import De3Error
 from de3bert.exits.token_layers import TokenLayers
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.encoder import Prepared
+from de3bert.model.failures import failures_told
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.facts import Facts
 
@@ -26,27 +26,14 @@ Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 def by_torch(work: Work) -> Work:
-    """Runs a step without gradients; whatever fails in it is a De3Error.
-
-    A config may fit its weights and yet hold what no layer can compute with, and a device may run
-    out of memory: torch and the backbones have an error of their own for each.
-    """
+    """Runs a step without gradients; whatever fails in it is a De3Error."""
 
     @functools.wraps(work)
-    def tried(*given: Any, **named: Any) -> Any:
-        try:
-            with torch.inference_mode():
-                return work(*given, **named)
-        except De3Error:
-            raise
-        except Exception as error:
-            reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-            raise De3Error(
-                f"The model failed at run time: {reason[:300]}. Where its config was changed by "
-                "hand, copy the model again; where memory is short, take smaller batches."
-            ) from error
+    def told(*given: Any, **named: Any) -> Any:
+        with torch.inference_mode(), failures_told():
+            return work(*given, **named)
 
-    return cast(Work, tried)
+    return cast(Work, told)
 
 
 @dataclass

@@ -130,6 +130,8 @@ def adapt_model(
     _check_rows(table, loaded.config.label_names)
     encoder = TextEncoder(load_tokenizer(str(source)), loaded.config.max_length)
     vectors, cut = _projected(loaded, encoder, table, batch_size, progress)
+    if not torch.isfinite(vectors).all():
+        raise De3Error(f"{source} is damaged: what its exits read of the rows are no numbers.")
     old = bank.vectors.clone()
     found = _move(bank, vectors, distance)
     layers = (loaded.config.exit_layers or [])[:-1]

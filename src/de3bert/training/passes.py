@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.failures import failures_told
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.tokens import TextEncoder
 from de3bert.progress import track
@@ -41,7 +42,8 @@ def over_rows(
     for start in track(starts, progress):
         batch = collate(encoder, [rows[index] for index in order[start : start + batch_size]])
         given = {k: v.to(model.device) for k, v in batch.items() if k not in ("labels", "extras")}
-        output = model(**given)
+        with failures_told():
+            output = model(**given)
         assert isinstance(output, EarlyExitOutput)
         found.append(read(output).float().cpu())
     model.train(was_training)
