@@ -59,6 +59,7 @@ def toy_recipe(backbone: Path, data: ToyData, **changes: Any) -> dict[str, Any]:
     """Settings that teach the tiny encoder the toy task in seconds; `changes` go to [train]."""
     return {
         "backbone": str(backbone),
+        "method": "de3",
         "pooling": "mean",
         "data": {"train": str(data.train), "calibration": str(data.calibration), "max_length": 24},
         "train": {"epochs": 3, "batch_size": 16, "learning_rate": 3e-3, **changes},

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from de3bert import auto_classes
 
 if TYPE_CHECKING:
+    from de3bert.attached import attach
     from de3bert.runtime.classifier import Classifier
     from de3bert.runtime.load import load
     from de3bert.runtime.prediction import Explanation, Prediction
 
-__all__ = ["Classifier", "Explanation", "Prediction", "__version__", "load"]
+__all__ = ["Classifier", "Explanation", "Prediction", "__version__", "attach", "load"]
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,7 @@ _HOME = {
     "Classifier": "de3bert.runtime.classifier",
     "Explanation": "de3bert.runtime.prediction",
     "Prediction": "de3bert.runtime.prediction",
+    "attach": "de3bert.attached",
     "load": "de3bert.runtime.load",
 }
 

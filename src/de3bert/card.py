@@ -39,6 +39,12 @@ Chosen and measured on calibration rows, which are not the rows to report scores
 {curve}
 {ending}
 """
+ATTACHED = """## Exits
+
+The classifier is `{backbone}` as it was trained; no weight of it was changed. Its exits were
+fitted to {rows} texts, {labels}. What each gives on {held} other texts ({meaning}):
+
+{accuracy}"""
 TRAINING = """## Training
 
 The resolved recipe is in `recipe.toml`, the log in `training.json`. Accuracy of each exit on
@@ -54,6 +60,7 @@ of every file, which is checked on loading."""
 # In Markdown these begin links, code, HTML or the next cell of a table.
 MARKUP = re.compile(r"[\\`*\[\]<>|&!#~@]|(?<=[a-zA-Z]):(?=//)|(?<=www)\.")
 LONGEST = 300  # characters of a name or a sentence from a config
+UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers does not write down
 UNMEASURED = "not measured since the prototypes were adapted"
 
 
@@ -82,6 +89,7 @@ def card_text(folder: Path, config: dict[str, Any], title: str | None = None) ->
 
 def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title: str) -> str:
     points = config.get("operating_points") or {}
+    config = {"id2label": UNNAMED, **config}
     names = [_plain(config["id2label"][key]) for key in sorted(config["id2label"], key=int)]
     words = config.get("token_exits") == "words"
     return CARD.format(
@@ -103,13 +111,23 @@ def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title:
         point=_usage(config.get("default_point"), list(points)),
         points=points_table(points),
         curve="\n![curve](curve.png)\n" if (folder / "curve.png").exists() else "",
-        ending=_ending(folder, record),
+        ending=_ending(folder, record, config.get("fitted") or {}),
     )
 
 
-def _ending(folder: Path, record: dict[str, Any]) -> str:
-    """How the folder came to be: a training, or an export."""
+def _ending(folder: Path, record: dict[str, Any], fitted: dict[str, Any]) -> str:
+    """How the folder came to be: a training, exits put on a model, or an export."""
     path = folder / "manifest.json"
+    if not path.exists() and record.get("attached"):
+        known = fitted.get("labels") == "given"
+        return ATTACHED.format(
+            backbone=_code(record.get("backbone", "unknown")),
+            rows=int(fitted.get("rows", 0)),
+            labels="with their labels" if known else "without labels, to its own answers",
+            held=int(fitted.get("held", 0)),
+            meaning="accuracy" if known else "agreement with the last",
+            accuracy=_accuracy_table(record.get("exit_accuracy", {})),
+        )
     if not path.exists():
         return TRAINING.format(accuracy=_accuracy_table(record.get("exit_accuracy", {})))
     manifest = read_json(path)
@@ -145,6 +163,8 @@ def points_table(points: dict[str, Any]) -> str:
             f"{opening} {seen['score']:.3f} ({_plain(seen['metric'])}) | {low:.3f} to {high:.3f} | "
             f"{seen['layers_mean']:.2f} | {seen['layer_speedup']:.2f} | {int(seen['rows'])} |"
         )
+        promise = (seen.get("guarantee") or {}).get("promise")
+        warnings += [f"- {_plain(name)}: {_plain(promise)}"] if promise else []
         warnings += [f"- {_plain(name)}: {_plain(text)}" for text in seen.get("warnings", [])]
     return "\n".join([*lines, *([""] if warnings else []), *warnings])
 

@@ -17,12 +17,14 @@ ROOT = Path(de3bert.__file__).parent
 BASE = {"errors", "limits", "printable", "progress", "registry"}
 MAY_IMPORT = {
     "exits": BASE | {"files"},
+    "fitting": set(),
     "data": BASE | {"files"},
     "methods": BASE | {"exits"},
     "objective": BASE | {"methods", "exits"},
     "model": BASE | {"objective", "methods", "exits", "data", "files"},
     "training": BASE
-    | {"model", "objective", "methods", "exits", "data", "card", "files", "locks", "machine"},
+    | {"model", "objective", "methods", "exits", "data", "card", "files", "locks", "machine"}
+    | {"fitting"},
     # `methods` is data without torch: the signal a method was made for.
     "runtime": BASE | {"exits", "data", "methods", "card", "files", "locks", "machine"},
     "export": BASE | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
@@ -37,6 +39,8 @@ MAY_IMPORT = {
     | {"study", "analysis", "training", "runtime", "model", "methods", "exits", "data", "figures"}
     | {"files", "machine", "tabular"},
     "figures": {"exits", "files", "errors"},
+    # The one call for people who hold texts; the fit itself is imported when it is asked for.
+    "attached": {"data", "runtime", "training"},
     # The stand-in that imports the real config when a folder is opened.
     "auto_classes": {"errors", "model"},
     "errors": set(),
@@ -52,8 +56,10 @@ MAY_IMPORT = {
 }
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 FREE_OF_HEAVY = {
+    "attached",
     "auto_classes",
     "exits",
+    "fitting",
     "data",
     "methods",
     "figures",

@@ -62,7 +62,7 @@ def test_rows_that_cannot_be_read(
     more = {
         "train": ["--backbone", tiny_backbone, "--out", untouched / "m"],
         "evaluate": [trained_model],
-        "calibrate": [trained_model, "--target", "layers=2.0", "--name", "p"],
+        "calibrate": [trained_model, "--target", "drop=0.01", "--name", "p"],
     }[verb]
     said = de3(verb, *more, "--data", path, "--json")
     assert (said.code, said.out) == (code, ""), said.err

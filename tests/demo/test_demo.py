@@ -22,12 +22,12 @@ POINTS = ["full", "1.5x", "2x", "3x", "safe"]
 @pytest.mark.timeout(600)
 def test_everything_is_written(demo):
     assert {path.name for path in demo.out.iterdir()} == {
-        "model", "bundle", "calibration.trace", "test.trace", "curve.png", "exits.png",
+        "plain", "model", "bundle", "calibration.trace", "test.trace", "curve.png", "exits.png",
         "result.json",
     }  # fmt: skip
-    names = {path.name for path in (demo.out / "model").iterdir()}
-    assert {"config.json", "model.safetensors", "tokenizer.json", "README.md", "recipe.toml",
-            "curve.png"} <= names  # fmt: skip
+    common = {"config.json", "model.safetensors", "tokenizer.json", "README.md", "training.json"}
+    for name, own in (("plain", {"recipe.toml"}), ("model", {"curve.png"})):
+        assert common | own <= {path.name for path in (demo.out / name).iterdir()}
     for name in ("calibration", "test"):
         trace = Trace.load(demo.out / f"{name}.trace")
         assert (trace.rows, trace.exits, trace.labels is not None) == (200, 6, True)
@@ -74,6 +74,24 @@ def test_the_result_is_complete_and_agrees_with_the_traces(demo):
         assert sum(point["exit_histogram"].values()) == 200
     full = result["points"][0]
     assert (full["layers_mean"], full["layer_speedup"], full["latency_ratio"]) == (6, 1, 1)
+
+
+@needs_packages
+@pytest.mark.timeout(600)
+def test_the_exits_are_attached_to_the_plain_model_without_labels(demo):
+    import de3bert
+
+    plain, exits = (de3bert.load(demo.out / name) for name in ("plain", "model"))
+    assert plain.config.method == "full"
+    assert exits.config.method == "full+attached"
+    texts = list(EXAMPLES)
+    assert [each.score for each in plain.predict(texts, batch_size=1)] == [
+        each.score for each in exits.predict(texts, point="full", batch_size=1)
+    ]
+    safe = demo.result["points"][-1]
+    assert safe["point"] == "safe"
+    assert "with probability 0.8" in safe["promise"]
+    assert safe["promise"] in demo.said
 
 
 @needs_packages
@@ -138,7 +156,9 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch, tmp_path, package):
     assert not (tmp_path / "d").exists()
 
 
-@pytest.mark.parametrize("name", ["model", "bundle", "test.trace", "curve.png", "result.json"])
+@pytest.mark.parametrize(
+    "name", ["plain", "model", "bundle", "test.trace", "curve.png", "result.json"]
+)
 def test_places_are_looked_at_before_anything_is_read(tmp_path, monkeypatch, name):
     monkeypatch.setattr("de3bert.demo.run._read", lambda _: pytest.fail("it began"))
     if "." in name:

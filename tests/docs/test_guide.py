@@ -15,7 +15,9 @@ from tests.fixtures_trained import toy_rows, write_csv
 
 __all__ = ["de3"]
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+DOCS = Path(__file__).parents[2] / "docs"
+# Pages that go on from one another, as they say.
+EXITS = ("attach.md", "guarantee.md", "keep-a-speed.md")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # What a tiny encoder needs to learn something.
 FASTER = ("--set", "train.learning_rate=3e-3", "--set", "train.batch_size=16")
@@ -23,8 +25,8 @@ SHORTER = ("--rounds", "1", "--texts", "5")
 ROWS = {"train": 480, "dev": 80, "test": 60}
 
 
-def blocks() -> list[tuple[str, str]]:
-    return BLOCK.findall(GUIDE.read_text(encoding="utf-8"))
+def blocks(page: str = "guide.md") -> list[tuple[str, str]]:
+    return BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
 
 
 def commands(block: str) -> list[str]:
@@ -34,13 +36,14 @@ def commands(block: str) -> list[str]:
 
 
 @pytest.fixture
-def toy_demo(tmp_path, monkeypatch, tiny_backbone) -> Path:
+def toy_demo(tmp_path, monkeypatch, tiny_backbone, request) -> Path:
     """A folder to work in, where the demo's rows and encoder are toys."""
+    sizes = ROWS | getattr(request, "param", {})
 
     def write_reviews(folder: Path) -> list[Path]:
         folder.mkdir()
         made = []
-        for seed, (name, count) in enumerate(ROWS.items()):
+        for seed, (name, count) in enumerate(sizes.items()):
             rows = [(f"{text} not so", label) for text, label in toy_rows(count, seed)]
             made.append(write_csv(folder / f"{name}.csv", rows))
         return made
@@ -89,3 +92,17 @@ def test_every_command_runs_as_printed(toy_demo, de3):
             run_line(de3, line)
             ran += 1
     assert ran > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("toy_demo", [{"dev": 500}], indirect=True)
+def test_exits_promises_and_speeds_as_printed(toy_demo, de3):
+    for page in EXITS:
+        ran = 0
+        for kind, block in blocks(page):
+            if kind == "python":
+                exec(compile(block, page, "exec"), {})
+            for line in commands(block) if not kind else []:
+                run_line(de3, line)
+                ran += 1
+        assert ran > 2

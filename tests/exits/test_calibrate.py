@@ -130,7 +130,7 @@ def test_everything_measured_is_there_and_is_json():
     measured = point.measured
     assert set(measured) == {
         *("rows", "metric", "score", "score_interval", "full_score", "layers_mean"),
-        *("layer_speedup", "exit_histogram", "data", "date"),
+        *("layer_speedup", "exit_histogram", "agreement", "data", "date"),
     }
     hits = round(measured["score"] * TRACE.rows)
     assert measured["score_interval"] == pytest.approx(interval(hits, TRACE.rows))
@@ -170,4 +170,4 @@ def test_requests_that_make_no_sense():
     with pytest.raises(UsageError, match="Accepted"):
         calibrate(TRACE, "speed=2", name="x")
     with pytest.raises(UsageError, match="no labels"):
-        calibrate(replace(TRACE, labels=None), "full", name="x")
+        calibrate(replace(TRACE, labels=None), "drop=0.01", name="x")

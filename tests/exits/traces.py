@@ -68,3 +68,17 @@ def small_traces(draw: st.DrawFn) -> Trace:
         exit_layers=tuple(int(layer) for layer in np.cumsum(gaps)),
         certainty=np.reshape(sure, (rows, exits - 1)),
     )
+
+
+def coherent_trace(rows: int = 1000, sure: float = 1.0, seed: int = 0, exits: int = 6) -> Trace:
+    """Two classes, exits that mostly agree; with a lower `sure` all are less sure of the same."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, rows)
+    side = np.where(labels == 1, 1.0, -1.0)[:, None]
+    depth = np.linspace(0.6, 1.5, exits)[None]
+    margin = depth * (1.3 * side + rng.normal(size=(rows, 1))) + 0.5 * rng.normal(
+        size=(rows, exits)
+    )
+    logits = np.stack([-margin, margin], axis=-1) * sure
+    near = np.clip(1.0 - 0.3 * np.tanh(margin[:, :-1]), 0.01, 2)
+    return make_trace(logits, labels, np.stack([2 - near, near], axis=-1))

@@ -9,7 +9,7 @@ from .arena import Case
 __all__ = ["ON_BUNDLES", "ON_MODELS", "ON_ROWS", "model_call", "row_call"]
 
 ON_MODELS = ("inspect", "predict", "predict", "evaluate", "explain", "trace", "calibrate",
-             "calibrate by trace", "adapt")  # fmt: skip
+             "calibrate by trace", "adapt", "attach")  # fmt: skip
 ON_BUNDLES = ("inspect", "predict", "predict", "evaluate", "explain", "trace", "calibrate",
               "calibrate by trace", "calibrate by time", "place-exits", "curve")  # fmt: skip
 ON_ROWS = ("evaluate", "predict", "trace", "calibrate")
@@ -34,6 +34,7 @@ def model_call(case: Case, verb: str, model: Path) -> tuple[list[object], bytes]
         "calibrate by time": ["calibrate", model, "--trace", trace, "--target", "speedup=1.0",
                               "--name", "new"],
         "adapt": ["adapt", model, "--data", rows, "--out", out],
+        "attach": ["attach", model, "--data", rows, "--out", out],
         "place-exits": ["place-exits", model, "--trace", trace],
         "curve": ["curve", trace, "--profile", model],
     }  # fmt: skip

@@ -34,6 +34,8 @@ CASES = [
     # Even steps leave the internal heads alone, though the router still teaches their poolers.
     ("berxit", "train", START, r"(encoder|pooling|router|heads\.exits\.3)\..*"),
     ("berxit", "train", NEXT, ALL),
+    ("mixed", "fine-tune", START, r"(encoder|pooling|heads\.exits\.3)\..*"),
+    ("mixed", "together", START, ALL),
     ("deebert", "fine-tune", START, r"(encoder|pooling|heads\.exits\.3)\..*"),
     ("deebert", "exits", START, INTERNAL),
     # Attention heads read tokens: nobody reads the pooled vector.

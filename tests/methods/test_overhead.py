@@ -23,16 +23,16 @@ WORDS = ("sentee", "tokee", "de3-words")  # read single words, so that nobody po
 EXITS: dict[str, dict[int, dict[str, int]]] = {
     **{
         name: {classes: {"classifiers": size} for classes, size in LINEAR.items()}
-        for name in ("joint-entropy", "joint-entropy-calibrated", "pabee", "pcee", "ceebert",
-                     "oracle", "deebert", "cosee", "leebert", "de3-no-pn", "de3-no-pn-no-dar",
-                     "sentee", "tokee")
+        for name in ("joint-entropy", "joint-entropy-calibrated", "mixed", "pabee", "pcee",
+                     "ceebert", "oracle", "deebert", "cosee", "leebert", "de3-no-pn",
+                     "de3-no-pn-no-dar", "sentee", "tokee")
     },
     **{
         name: {
             classes: {"classifiers": size, "prototypical networks": PN}
             for classes, size in LINEAR.items()
         }
-        for name in ("de3", "de3-v2", "de3-v3", "de-cosee", "de3-words")
+        for name in ("de3", "de3-v2", "de3-v3", "de-cosee", "de3-words", "de3-fitted")
     },
     **{
         name: {2: {}, 3: {}}

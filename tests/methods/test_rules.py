@@ -58,8 +58,8 @@ GOLDEN = of_chances(
 )
 ENTROPY_EXITS = [(0.25, 4), (0.4, 3), (0.75, 2), (0.9, 2), (1.0, 1)]
 EDR_EXITS = [(0.0, 4), (0.05, 4), (0.1, 3), (0.2, 3), (0.22, 2), (0.8, 2), (0.9, 1)]
-FUSED = ("de3", "de3-v2", "de3-v3", "de3-no-pn", "de3-no-pn-no-dar", "de-cosee")
-PLAIN = ("joint-entropy", "joint-entropy-calibrated", "deebert", "fastbert", "gpfee")
+FUSED = ("de3", "de3-v2", "de3-v3", "de3-no-pn", "de3-no-pn-no-dar", "de-cosee", "de3-fitted")
+PLAIN = ("joint-entropy", "joint-entropy-calibrated", "mixed", "deebert", "fastbert", "gpfee")
 
 
 @pytest.mark.parametrize("method", PLAIN)
@@ -72,7 +72,7 @@ def test_entropy(method: str, tau: float, layer: int) -> None:
 @pytest.mark.parametrize(("tau", "layer"), EDR_EXITS)
 def test_edr(method: str, tau: float, layer: int) -> None:
     """Lambda is 1 until calibration writes another one into the signal."""
-    assert METHODS[method].options["lambda"] == 1.0
+    assert METHODS[method].options.get("lambda", 1.0) == 1.0
     assert leaves_at(GOLDEN, family(method).policy(tau)) == [layer]
 
 

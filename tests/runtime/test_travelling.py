@@ -201,7 +201,7 @@ def test_a_bandit_answers_one_call_after_another(monkeypatch):
         for _ in pool.map(lambda _: classifier.predict(texts_of(trace), policy=policy), range(16)):
             pass
     assert classifier.backend.batches == [[row] for row in range(40)] * 16
-    assert sum(classifier._bandit(policy.rule).plays) == 16 * 40
+    assert sum(classifier._learner(policy.rule).plays) == 16 * 40
 
 
 def test_counts_of_cut_texts_do_not_mix(loaded):

@@ -50,7 +50,8 @@ WRONG = {
     "recipe": ([*TRAIN, "--set", "train.epochs=inf"], "2", "finite number"),
     "seed": ([*TRAIN, "--seed", "-1"], "2", "train.seed"),
     "method": ([*TRAIN, "--method", "de4"], "2", 'Did you mean "de3"'),
-    "option": ([*TRAIN, "--set", "method_options.gamma=5"], "2", "gamma must be at most 1"),
+    "option": ([*TRAIN, "--method", "de3", "--set", "method_options.gamma=5"], "2",
+               "gamma must be at most 1"),
     "metric": ([*TRAIN, "--set", "data.metric=f2"], "2", "Unknown metric"),
     "test": ([*TRAIN, "--set", "data.test=nowhere.csv"], "2", "There is no file"),
     "teacher": ([*TRAIN, "--teacher", "nowhere"], "2", "has no teacher"),
@@ -83,7 +84,9 @@ def folder(tmp_path_factory) -> Path:
         ("empty", "empty.csv", '[search]\n"train.seed" = [1]\n'),
         ("value", "rows.csv", '[search]\n"method_options.gamma" = [0.5, 5]\n'),
     ):
-        (folder / f"{name}.toml").write_text(f'backbone = "b"\n[data]\ntrain = "{data}"\n{more}')
+        (folder / f"{name}.toml").write_text(
+            f'backbone = "b"\nmethod = "de3"\n[data]\ntrain = "{data}"\n{more}'
+        )
     return folder
 
 

@@ -21,7 +21,7 @@ from de3bert.cli.options import (
     Text,
     TextPair,
 )
-from de3bert.cli.output import Voice, grid
+from de3bert.cli.output import Voice, brief, grid
 from de3bert.data.label_names import label_names_of
 
 EXAMPLE = "Example: de3 calibrate runs/mine --data dev.csv --target layers=2.0 --name 2x"
@@ -32,13 +32,23 @@ def run(
     target: Annotated[
         str,
         typer.Option(
-            help="layers=2.0, drop=0.01, accuracy=0.9, latency=8ms, speedup=2.5 (time) or full.",
+            help="layers=2.0, drop=0.01, accuracy=0.9, agree=0.99, latency=8ms, speedup=2.5 (time) "
+            'or full; "layers=4.0 keep" holds a speed on live traffic.',
             show_default=False,
         ),
     ],
     name: Annotated[str, typer.Option(help="Name of the point.", show_default=False)],
     data: Annotated[
-        str | None, typer.Option(help="Labelled rows that are not reported on later.")
+        str | None,
+        typer.Option(help="Rows that are not reported on later; labelled, where the target asks."),
+    ] = None,
+    unlabelled: Annotated[
+        str | None,
+        typer.Option(help="Texts as they really come: the threshold is fitted to their speed."),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Promise agree, drop or accuracy for other rows: 0.95, say."),
     ] = None,
     trace: Annotated[
         str | None, typer.Option(help="A trace of this model instead of --data.")
@@ -66,6 +76,8 @@ def run(
 ) -> None:
     """Choose threshold and lambda on calibration rows and store them under a name."""
     voice = Voice(json, quiet)
+    if confidence is not None:
+        target = f"{target} confidence={confidence!r}"
     names = label_names_of(label_names)
     columns: dict[str, Any] = {"split": split, "config": config, "label_names": names}
     given: dict[str, Any] = {
@@ -73,16 +85,26 @@ def run(
         "batch_size": batch_size, "progress": voice.progress("tracing"),
     }  # fmt: skip
     if words.is_word_model(model):
+        words.refuse_targets(model, target, unlabelled)
         table_of = words.reader(data, text, text_pair, label, **columns)
         point = words.calibrate(model, target, name, table_of, trace, **given)
     else:
         from de3bert.data.read import read_table
+        from de3bert.exits.calibrate import NEED_LABELS
+        from de3bert.exits.points import Target
         from de3bert.runtime.calibration import calibrate_model
 
-        table = None
+        wanted = Target.parse(target)
+        texts: dict[str, Any] = {"text": text, "text_pair": text_pair}
+        table = traffic = None
         if data is not None:
-            table = read_table(data, text=text, text_pair=text_pair, label=label, **columns)
-        point = calibrate_model(model, target, name, table=table, trace=trace, **given)
+            need = wanted.kind in NEED_LABELS or label is not None
+            table = read_table(data, **texts, label=label, need_labels=need, **columns)
+        if unlabelled is not None:
+            traffic = read_table(unlabelled, **texts, need_labels=False)
+        point = calibrate_model(
+            model, target, name, table=table, trace=trace, unlabelled=traffic, **given
+        )
     seen = point.measured
     cut = (seen["data"] or {}).get("truncated")
     if cut:
@@ -90,7 +112,7 @@ def run(
     for warning in seen.get("warnings", []):
         voice.warn(warning)
     rows = [
-        ["policy", str(point.policy)],
+        ["policy", brief(str(point.policy))],
         ["target", point.target],
         [seen["metric"], f"{seen['score']:.4f} (full depth {seen['full_score']:.4f})"],
         ["95 % interval", "{:.4f} to {:.4f}".format(*seen["score_interval"])],
@@ -101,8 +123,32 @@ def run(
     if "predicted_ms" in seen:
         ratio = f"{seen['predicted_time_speedup']:.2f} times full depth"
         rows.append(["predicted time", f"{seen['predicted_ms']:.2f} ms a text, {ratio}"])
+    rows += _promise(seen.get("guarantee")) + _traffic(seen.get("traffic"))
     voice.result(
         point.to_json(),
         grid(["point", name], rows),
         f"\nstored in {model}; use it with --point {name}",
     )
+
+
+def _promise(promise: dict[str, Any] | None) -> list[list[str]]:
+    if promise is None:
+        return []
+    cost = f"{promise['layer_speedup']:.2f} instead of {promise['without']:.2f} in layers"
+    return [["promise", promise["promise"]], ["what the promise costs", cost]]
+
+
+def _traffic(traffic: dict[str, Any] | None) -> list[list[str]]:
+    """What the threshold gives on the texts that it was fitted to."""
+    if traffic is None:
+        return []
+    speed = f"{traffic['layer_speedup']:.2f} in layers on {traffic['rows']} texts"
+    rows = [["on the traffic", speed], ["agreement there", f"{traffic['agreement']:.4f}"]]
+    if traffic["score"] is not None:
+        low, high = traffic["interval"]
+        worth = f"shift {traffic['shift']:.2f}, worth {traffic['effective_rows']:.0f} rows"
+        rows.append(["estimated accuracy", f"{traffic['score']:.4f} ({low:.4f} to {high:.4f}; "
+                                           f"{worth})"])  # fmt: skip
+    elif traffic["shift"] is not None:
+        rows.append(["estimated accuracy", "none: no labelled rows leave where the traffic does"])
+    return rows

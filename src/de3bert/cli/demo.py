@@ -32,7 +32,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train, calibrate, evaluate and explain a film-review classifier, in a few minutes."""
+    """Fine-tune a film-review classifier, attach exits, calibrate, evaluate, explain: minutes."""
     voice = Voice(json, quiet)
     if data_only:
         _write_data(voice, out)
@@ -63,10 +63,11 @@ def run(
     voice.result(
         result.to_json(),
         grid(COLUMNS, rows, title=title),
+        *(f"\n{each.point}: {each.promise}" for each in result.points if each.promise),
         "",
         *(f"{example}\n" for example in result.examples),
-        f"written to {out}: model/, bundle/ (runs without torch), calibration.trace, test.trace, "
-        "curve.png, exits.png, result.json",
+        f"written to {out}: plain/ (the classifier), model/ (the same with exits), bundle/ (runs "
+        "without torch), calibration.trace, test.trace, curve.png, exits.png, result.json",
         "\nTry next:",
         f'  echo "a joy from start to finish" | {de3} predict {out / "bundle"} --point 2x',
         f'  {de3} explain {model} "not quite the disaster it could have been" --point 3x',

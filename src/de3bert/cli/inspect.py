@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from de3bert.cli.options import Json, Model, Quiet
-from de3bert.cli.output import Voice, grid
+from de3bert.cli.output import Voice, brief, grid
 from de3bert.limits import shown_size
 from de3bert.printable import cut_list
 
@@ -40,7 +40,7 @@ def run(model: Model, json: Json = False, quiet: Quiet = False) -> None:
 
     found = summarise(load(model))
     points = [
-        [name, point["policy"], point["target"], *(seen.get(key) for key in MEASURED)]
+        [name, brief(point["policy"]), point["target"], *(seen.get(key) for key in MEASURED)]
         for name, point in found["points"].items()
         for seen in [point["measured"]]
     ]
@@ -48,7 +48,17 @@ def run(model: Model, json: Json = False, quiet: Quiet = False) -> None:
     columns = ["point", "policy", "target", "score", "mean layers", "layer speed-up", "rows"]
     shown = grid(columns, points) if points else "no operating points yet (de3 calibrate)"
     stale = [STALE.format(model=model)] if any(row[3] is None for row in points) else []
-    voice.result(found, grid(["", model], facts), "", shown, *stale, *_warnings(found["points"]))
+    said = [*_promises(found["points"]), *_warnings(found["points"])]
+    voice.result(found, grid(["", model], facts), "", shown, *stale, *said)
+
+
+def _promises(points: Mapping[str, Any]) -> list[str]:
+    """What is promised of points."""
+    return [
+        f"\n{name}: {point['measured']['guarantee'].get('promise')}"
+        for name, point in points.items()
+        if "guarantee" in point["measured"]
+    ]
 
 
 def _warnings(points: Mapping[str, Any]) -> list[str]:

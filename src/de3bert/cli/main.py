@@ -12,6 +12,7 @@ from de3bert import __version__
 from de3bert.cli import (
     adapt,
     analyze,
+    attach,
     bench,
     calibrate,
     compare,
@@ -57,8 +58,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 VERBS = (
-    demo, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect, export,
-    profile, place_exits, bench, methods, compare, analyze, adapt,
+    demo, attach, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect,
+    export, profile, place_exits, bench, methods, compare, analyze, adapt,
 )  # fmt: skip
 for verb in VERBS:
     name = verb.__name__.rsplit(".", 1)[-1]

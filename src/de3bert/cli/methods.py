@@ -51,6 +51,7 @@ def _row(found: dict[str, Any]) -> list[Any]:
 
 def _phases(found: dict[str, Any]) -> str:
     names = ", ".join(phase["name"] for phase in found["phases"])
+    names += ", fit of the exits" if found["exits"] != "trained" else ""
     return f"{names} (teacher: {found['teacher']})" if found["teacher"] else names
 
 
@@ -72,6 +73,9 @@ def _details(found: dict[str, Any]) -> list[Any]:
     lines.append(f"  leaves by: {', '.join(found['families'])}")
     if found["lambdas"]:
         lines.append(f"  lambda: calibration chooses among {found['lambdas']}")
+    if found["exits"] != "trained":
+        targets = "labels" if found["exits"] == "fitted" else "the final exit's answers"
+        lines.append(f"  exits: fitted after the training, to {targets}")
     for part in ("training", "teacher", "finish"):
         if found[part]:
             lines.append(f"  {part}: {found[part]}")

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from de3bert.printable import UNSAFE, printable
 
-__all__ = ["Voice", "grid", "json_text", "show_error"]
+__all__ = ["Voice", "brief", "grid", "json_text", "show_error"]
 
 WIDE = 160
 LONGEST = 4000  # characters of a message
@@ -100,6 +100,15 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | Non
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     return table
+
+
+def brief(policy: str) -> str:
+    """The line of a controller lists its whole curve; the ends of it tell enough."""
+    begin, along, rest = policy.partition("along=")
+    knots = rest.partition(",")[0].split("/")
+    if not along or len(knots) < 4:
+        return policy
+    return f"{begin}{along}{knots[0]}/.../{knots[-1]}{rest[len('/'.join(knots)) :]}"
 
 
 def _cell(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,8 @@ from de3bert.cli.options import (
     Threads,
 )
 from de3bert.cli.output import Voice
+from de3bert.errors import UsageError
+from de3bert.files import check_file_place, read_json, write_json
 
 if TYPE_CHECKING:
     from de3bert.runtime.classifier import Classifier
@@ -39,6 +42,13 @@ def run(
     text_pair: TextPair = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where a controller or bandit goes on from, and leaves off: a JSON file that is "
+            "written at the end."
+        ),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first row that cannot be answered.")
     ] = False,
@@ -54,25 +64,39 @@ def run(
     """
     voice = Voice(json, quiet)
     if words.is_word_model(model):
+        if state is not None:
+            raise UsageError(f"{model} tags words, and nothing of it learns as it answers: leave "
+                             "out --state.")  # fmt: skip
         words.predict(voice, model, source, point, policy, text, batch_size, threads, strict)
         return
     from de3bert.data.stream import stream_texts
     from de3bert.runtime.prediction import Prediction
 
+    if state is not None:
+        check_file_place(state)
+    loaded: list[Classifier] = []
+
     def load() -> Classifier:
         from de3bert.runtime.load import load
 
-        return load(model, threads=threads)
+        loaded.append(load(model, threads=threads))
+        if state is not None and state.exists():
+            loaded[0].resume(read_json(state, "It is the file of --state."))
+        return loaded[0]
 
-    answer(
-        voice,
-        stream_texts(source, sys.stdin.buffer, text=text, text_pair=text_pair),
-        load,
-        Prediction,
-        point=point,
-        policy=policy,
-        batch_size=batch_size,
-        strict=strict,
-        waits=source == "-",
-        cut="{count} texts were cut to {limit} tokens",
-    )
+    try:
+        answer(
+            voice,
+            stream_texts(source, sys.stdin.buffer, text=text, text_pair=text_pair),
+            load,
+            Prediction,
+            point=point,
+            policy=policy,
+            batch_size=batch_size,
+            strict=strict,
+            waits=source == "-",
+            cut="{count} texts were cut to {limit} tokens",
+        )
+    finally:
+        if state is not None and loaded and (learned := loaded[0].learned()):
+            write_json(state, learned)

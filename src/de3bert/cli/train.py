@@ -29,7 +29,7 @@ def run(
         str | None, typer.Option(help="Encoder: folder or hub id; needed without --recipe.")
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="By default de3; `de3 methods` lists all.")
+        str | None, typer.Option(help="By default de3-fitted; `de3 methods` lists all.")
     ] = None,
     teacher: Annotated[
         str | None,

@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Any
 from de3bert.cli.answers import answer
 from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
+from de3bert.exits.points import Target
 
 if TYPE_CHECKING:
     from de3bert.data.label_names import LabelNames
     from de3bert.data.words import WordTable
     from de3bert.exits import OperatingPoint
 
-__all__ = ["calibrate", "evaluate", "is_word_model", "predict", "reader", "refuse", "score_test"]
+__all__ = [
+    "calibrate",
+    "evaluate",
+    "is_word_model",
+    "predict",
+    "reader",
+    "refuse",
+    "refuse_targets",
+    "score_test",
+]
 
 Reader = Callable[[], "WordTable"]
 
@@ -33,6 +43,17 @@ def refuse(model: str, verb: str, reason: str) -> None:
     if is_word_model(model):
         raise UsageError(
             f"{model} tags words, and de3 {verb} is for classifiers of texts. {reason}"
+        )
+
+
+def refuse_targets(model: str, target: str, unlabelled: str | None) -> None:
+    """Says that words of one sentence hang together: neither promises nor controllers for them."""
+    wanted = Target.parse(target)
+    if wanted.kind == "agree" or wanted.confidence is not None or wanted.keep or unlabelled:
+        raise UsageError(
+            f"{model} tags words. Agreement, confidence, keep and --unlabelled are for classifiers "
+            "of texts: words of one sentence are no independent rows. Ask for layers=2.0, "
+            "drop=0.01 or accuracy=0.9."
         )
 
 

@@ -32,6 +32,7 @@ class PointResult:
     latency_p95: float
     latency_ratio: float  # full depth's median / this point's
     exit_histogram: dict[str, int]
+    promise: str | None = None  # what is promised of other texts
 
     @classmethod
     def of(
@@ -52,6 +53,7 @@ class PointResult:
             latency_p95=latency.p95,
             latency_ratio=full.p50 / latency.p50,
             exit_histogram=seen["exit_histogram"],
+            promise=(point.measured.get("guarantee") or {}).get("promise"),
         )
 
 

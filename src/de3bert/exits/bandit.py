@@ -8,11 +8,13 @@ The arm of a row depends on the rows before it, so rows are run one by one, in t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from de3bert.errors import De3Error
 from de3bert.exits.rules import Leave, Rule, RuleState, Threshold
 from de3bert.exits.signal import Signal
 from de3bert.exits.view import ExitView
@@ -97,6 +99,24 @@ class Bandit:
     def present(self) -> Threshold:
         """The same as an ordinary rule, for who wants to know and not to play."""
         return Threshold(CONFIDENCE, ">=", self.arms[self.choose()])
+
+    def to_json(self) -> dict[str, Any]:
+        """All that it takes to go on from here, in another process too."""
+        return {"gains": list(self.gains), "plays": list(self.plays)}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Goes on from where `to_json` stood; De3Error for what it cannot have written."""
+        gains, plays = state.get("gains"), state.get("plays")
+        sound = (
+            isinstance(gains, list)
+            and isinstance(plays, list)
+            and len(gains) == len(plays) == len(self.arms)
+            and all(isinstance(gain, int | float) and math.isfinite(gain) for gain in gains)
+            and all(type(count) is int and 0 <= count < 10**15 for count in plays)
+        )
+        if not sound:
+            raise De3Error("This is no state of a bandit with these arms.")
+        self.gains, self.plays = [float(gain) for gain in state["gains"]], list(state["plays"])
 
     def learn(self, number: int, exit_index: int, first: float, last: float) -> float:
         """Takes in what a row gained, and returns it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,14 +14,16 @@ from de3bert.exits.choose import choose
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
+from de3bert.exits.kept import check_keep, kept_policy
 from de3bert.exits.metrics import score, score_interval
 from de3bert.exits.points import OperatingPoint, Target
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import Replay, replay
-from de3bert.exits.rules import Full
+from de3bert.exits.rules import Full, Threshold
 from de3bert.exits.signal import Signal
 from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
+from de3bert.exits.traffic import choose_on_traffic, traffic_of
 
 __all__ = [
     "LAMBDA_GRID",
@@ -35,6 +38,10 @@ __all__ = [
 
 LAMBDA_GRID = (0.667, 1.0, 1.5, 2.0, 3.0)  # the grid of the paper
 WIDE_LAMBDA_GRID = (0.0, 0.25, 0.5, 0.667, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
+
+PROMISED_LAMBDAS = (0.0, 1.0)  # every family more makes a promise a little dearer
+NEED_LABELS = ("drop", "accuracy")
+AGREEMENT = "agreement"  # the metric of rows without labels
 
 NO_COST = (
     "The target {target} is about time, and nothing is known yet about the time this model takes "
@@ -51,23 +58,28 @@ def calibrate(
     lambdas: Sequence[float] = LAMBDA_GRID,
     metric: str = "accuracy",
     cost: CostModel | None = None,
+    traffic: Trace | None = None,
 ) -> OperatingPoint:
     """The policy that meets `target` on this trace.
 
     - `layers=r`: on each curve the first point at least r times as fast in layers; of these the
       best score. The ratio is taken to `trace.base`, the depth of the model compared with.
     - `latency=t`, `speedup=r`: likewise, by the predicted mean time per text; needs `cost`.
-    - `drop=x`, `accuracy=a`: the fastest point that still scores full - x, or a. Fastest is the
-      least predicted time with `cost`, else the fewest layers.
+    - `drop=x`, `accuracy=a`, `agree=s`: the fastest point that still scores full - x, or a, or
+      gives the full model's answer to a share s of rows. Fastest is the least predicted time with
+      `cost`, else the fewest layers. With `confidence=c` behind it this is promised for other rows
+      as well (`de3bert.exits.guarantee`), of families with lambda 0 and 1 unless others are named.
+    - `layers=r keep`: a controller that holds r on live traffic (`de3bert.exits.keeping`).
 
     Ties go to the better score, then to the faster point, then to lambda nearest to 1, then to the
     smaller lambda. Thresholds fit the data they were chosen on a little too well: use a calibration
     split, and report scores on another.
 
     Args:
-        trace: with labels.
-        target: `layers=2.0`, `latency=8ms`, `speedup=2.5`, `drop=0.01`, `accuracy=0.9` (in units
-            of `metric`) or `full`.
+        trace: with labels; without them scores are agreement with full depth, and targets that
+            read labels are refused.
+        target: `layers=2.0`, `layers=4.0 keep`, `latency=8ms`, `speedup=2.5`, `drop=0.01`,
+            `accuracy=0.9` (in units of `metric`), `agree=0.99 confidence=0.95` or `full`.
         name: the name of the operating point.
         family: which policies to consider, such as `entropy` or `patience`, or several such
             texts; `edr` means all `lambdas`. By default `edr` if the trace has distances,
@@ -75,6 +87,8 @@ def calibrate(
         lambdas: the weights tried for `edr`.
         metric: accuracy, f1, macro_f1 or matthews.
         cost: what things take on one machine; with it, predicted times are measured as well.
+        traffic: of texts as they really come, without labels: speeds are theirs, `trace` has the
+            scores.
 
     Raises:
         UsageError: a time target without `cost`.
@@ -83,31 +97,101 @@ def calibrate(
     target = Target.parse(target) if isinstance(target, str) else target
     if target.is_time and cost is None:
         raise UsageError(NO_COST.format(target=target))
+    if trace.labels is None and target.kind in NEED_LABELS:
+        raise UsageError(
+            f"The target {target} is about right answers, and the rows have no labels. Give "
+            "labelled rows, or ask for agreement with full depth: agree=0.99."
+        )
+    found: dict[str, Any] = {}
     if target.kind == "full":
         policy = Policy(Full())
+    elif target.confidence is not None:
+        policy, found["guarantee"] = _promised(trace, target, family, metric)
     else:
-        curves = curves_of(trace, families_of(trace, family, lambdas), metric, cost)
-        full_ms = 0.0 if cost is None else float(cost.full(trace).mean())
-        policy = choose(curves, target, full_score(trace, metric), full_ms).policy
-    return OperatingPoint(name, policy, str(target), measure(trace, policy, metric, cost))
+        families = families_of(trace, family, lambdas)
+        policy = plain(_chosen(trace, target, families, metric, cost, traffic))
+        if target.keep:
+            policy = kept_policy(trace if traffic is None else traffic, policy, target)
+    found = measure(trace, policy, metric, cost) | found
+    if traffic is not None:
+        found["traffic"] = traffic_of(policy, traffic, trace).to_json()
+    return OperatingPoint(name, policy, str(target), found)
+
+
+def _chosen(
+    trace: Trace,
+    target: Target,
+    families: Sequence[Family],
+    metric: str,
+    cost: CostModel | None,
+    traffic: Trace | None,
+) -> Policy:
+    """The policy of one of the families that meets a target on these rows, or on the traffic."""
+    if target.keep:
+        check_keep(families)
+    of_speed = target.is_time or target.kind == "layers"
+    if traffic is not None and (of_speed or target.kind == "agree"):
+        curves = curves_of(traffic.self_labelled(), families, "accuracy", cost)
+        if not of_speed:
+            return choose(curves, target, 1.0).policy
+        full_ms = 0.0 if cost is None else float(cost.full(traffic).mean())
+        labelled = None if trace.labels is None else trace
+        return choose_on_traffic(curves, labelled, target, metric, full_ms)
+    if trace.labels is None or target.kind == "agree":
+        trace, metric = trace.self_labelled(), "accuracy"
+    curves = curves_of(trace, families, metric, cost)
+    full_ms = 0.0 if cost is None else float(cost.full(trace).mean())
+    return choose(curves, target, full_score(trace, metric), full_ms).policy
+
+
+def _promised(
+    trace: Trace, target: Target, family: str | Sequence[str] | None, metric: str
+) -> tuple[Policy, dict[str, Any]]:
+    """A policy with a guarantee, and what is promised."""
+    from de3bert.exits.guarantee import guaranteed  # here: scipy takes its time to load
+
+    assert target.confidence is not None
+    if metric != "accuracy" and target.kind in NEED_LABELS:
+        raise UsageError(
+            f"A loss of accuracy can be promised, but not one of {metric}, which is no mean over "
+            "rows. Ask for agree=0.99, or for --metric accuracy."
+        )
+    bound = target.value if target.kind == "drop" else round(1.0 - target.value, 12)
+    families = families_of(trace, family, PROMISED_LAMBDAS)
+    policy, promise = guaranteed(trace, target.kind, bound, target.confidence, families)
+    return plain(policy), promise.to_json()
+
+
+def plain(policy: Policy) -> Policy:
+    """EDR without distances is entropy, and is called so: nobody has to compute them then."""
+    rule = policy.rule
+    if isinstance(rule, Threshold) and rule.signal == Signal("edr", (("lambda", 0.0),)):
+        return Policy(replace(rule, signal=Signal("entropy")))
+    return policy
 
 
 def measure(
     trace: Trace, policy: Policy, metric: str = "accuracy", cost: CostModel | None = None
 ) -> dict[str, Any]:
-    """What a policy gives on a labelled trace, in plain JSON values.
+    """What a policy gives on a trace, in plain JSON values; without labels scores are agreement.
 
     The layer speed-up refers to `trace.base`.
     """
     answer = replay(trace, policy)
+    ends = trace.predictions[:, -1]
+    agreed = float((answer.labels == ends).mean())
+    named = metric
+    if trace.labels is None:
+        trace, named, metric = trace.self_labelled(), AGREEMENT, "accuracy"
     labels, classes = trace.known_labels, trace.classes
     histogram = exit_histogram(answer.exit_layers, trace.exit_layers)
     return {
         "rows": trace.rows,
-        "metric": metric,
+        "metric": named,
         "score": score(metric, labels, answer.labels, classes),
         "score_interval": list(score_interval(metric, labels, answer.labels, classes)),
         "full_score": full_score(trace, metric),
+        "agreement": agreed,
         "layers_mean": layers_mean(answer.exit_layers),
         "layer_speedup": layer_speedup(answer.exit_layers, trace.base),
         **({} if cost is None else _predicted(trace, policy, answer, cost)),

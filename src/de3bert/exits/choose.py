@@ -13,7 +13,7 @@ from de3bert.exits.curve import Curve
 from de3bert.exits.points import Target
 from de3bert.exits.policy import Policy
 
-__all__ = ["Candidate", "choose", "fastest"]
+__all__ = ["Candidate", "choose", "fast_enough", "fastest"]
 
 ROUNDING = 1e-9  # scores are sums of shares; equal ones may differ in the last bits
 DIGITS = 9  # of a millisecond; sums in another order differ behind them
@@ -68,10 +68,13 @@ def choose(
             have milliseconds.
     """
     if target.kind == "layers":
-        return _best_in_layers(curves, target.value)
+        firsts = fast_enough(curves, target, full_ms)
+        return max(firsts, key=lambda each: (each.score, each.layer_speedup, each.tie_break))
     if target.is_time:
-        return _best_in_time(curves, target, full_ms)
-    goal = target.value if target.kind == "accuracy" else full_score - target.value
+        firsts = fast_enough(curves, target, full_ms)
+        return max(firsts, key=lambda each: (each.score, each.speed, each.tie_break))
+    # Agreement is the score where the final exit's answers are the labels.
+    goal = full_score - target.value if target.kind == "drop" else target.value
     found = fastest(curves, goal)
     if found is not None:
         return found
@@ -94,8 +97,14 @@ def fastest(curves: Sequence[Curve], goal: float) -> Candidate | None:
     return max(found, key=lambda each: (each.speed, each.score, each.tie_break), default=None)
 
 
-def _best_in_layers(curves: Sequence[Curve], ratio: float) -> Candidate:
-    """The best scoring of each curve's first point that is fast enough in layers."""
+def fast_enough(curves: Sequence[Curve], target: Target, full_ms: float) -> list[Candidate]:
+    """Each curve's first point that meets a target of layers or time; De3Error if none does."""
+    if target.kind == "layers":
+        return _fast_in_layers(curves, target.value)
+    return _fast_in_time(curves, target, full_ms)
+
+
+def _fast_in_layers(curves: Sequence[Curve], ratio: float) -> list[Candidate]:
     ends = [Candidate(each, len(each) - 1) for each in curves]
     reach = [each for each in ends if each.layer_speedup >= ratio - ROUNDING]
     if not reach:
@@ -104,12 +113,11 @@ def _best_in_layers(curves: Sequence[Curve], ratio: float) -> Candidate:
             f"No policy here is {ratio:g} times as fast in layers. The fastest is "
             f"`{nearest.policy}`, with a layer speed-up of {nearest.layer_speedup:.4g}."
         )
-    firsts = [Candidate(each.curve, each.curve.index_at(ratio)) for each in reach]
-    return max(firsts, key=lambda each: (each.score, each.layer_speedup, each.tie_break))
+    return [Candidate(each.curve, each.curve.index_at(ratio)) for each in reach]
 
 
-def _best_in_time(curves: Sequence[Curve], target: Target, full_ms: float) -> Candidate:
-    """The best scoring of each curve's first point that is fast enough in predicted time.
+def _fast_in_time(curves: Sequence[Curve], target: Target, full_ms: float) -> list[Candidate]:
+    """By predicted time.
 
     The first along the curve runs the most layers. Time may rise again behind it, so every point
     is looked at and not the last one only.
@@ -121,7 +129,7 @@ def _best_in_time(curves: Sequence[Curve], target: Target, full_ms: float) -> Ca
         if enough.size:
             firsts.append(Candidate(each, int(enough[0])))
     if firsts:
-        return max(firsts, key=lambda each: (each.score, each.speed, each.tie_break))
+        return firsts
     ends = [Candidate(each, int(_speed(each).argmax())) for each in curves]
     nearest = max(ends, key=lambda each: (each.speed, each.score, each.tie_break))
     raise De3Error(

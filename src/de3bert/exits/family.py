@@ -8,8 +8,8 @@ from typing import Literal
 
 from de3bert.errors import UsageError
 from de3bert.exits.bandit_rule import BanditRule, read_settings
-from de3bert.exits.line import BRIEF, one_line, parse_count, shown
-from de3bert.exits.policy import BANDIT_LINE, Policy
+from de3bert.exits.line import one_line, parse_count, shown
+from de3bert.exits.policy import Policy, longest_line
 from de3bert.exits.rules import FixedLayer, Oracle, Patience, Threshold
 from de3bert.exits.signal import SIGNALS, Signal
 from de3bert.registry import unknown
@@ -64,8 +64,7 @@ class Family:
 
     @classmethod
     def parse(cls, text: str) -> Family:
-        longest = BANDIT_LINE if str(text).lstrip().startswith("bandit") else BRIEF
-        line = one_line(text, "A policy family", EXAMPLES, longest)
+        line = one_line(text, "A policy family", EXAMPLES, longest_line(text))
         if line in WORDS:
             return cls(WORDS[line])
         if found := BANDIT.fullmatch(line):

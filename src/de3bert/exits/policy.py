@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits.bandit_rule import MOST_ARMS, BanditRule, read_settings
+from de3bert.exits.keeping import FORM as KEEP_FORM
+from de3bert.exits.keeping import MOST_KNOTS, KeepRule, read_keep
 from de3bert.exits.line import BRIEF, one_line, parse_count, parse_number, shown
 from de3bert.exits.one_row import FEW_CLASSES
 from de3bert.exits.rules import (
@@ -34,14 +36,16 @@ __all__ = ["Policy"]
 
 EXAMPLES = (
     "`entropy < 0.2`, `edr(lambda=1.0) < 0.4`, `max_probability > 0.9`, `entropy < 0.2 x 2`, "
-    "`certainty > 0.9`, `patience(6)`, `layer(6)`, `bandit`, `full`, `oracle`"
+    "`certainty > 0.9`, `patience(6)`, `layer(6)`, `bandit`, `keep(...) entropy`, `full`, `oracle`"
 )
 THRESHOLD = re.compile(
     r"(?P<signal>[^<>]*?)\s*(?P<op><=|>=|<|>)\s*(?P<value>[^\s<>=]+)(?:\s+x\s*(?P<count>\S+))?"
 )
 WORD = re.compile(r"(?P<name>[^\s()]+)\s*(?:\((?P<value>[^()]*)\))?")
+KEEP = re.compile(r"keep\s*\((?P<settings>[^()]*)\)\s*(?P<signal>.*?\S)(?:\s+x\s*(?P<count>\S+))?")
 BARE = ("full", "oracle")
-BANDIT_LINE = BRIEF + 25 * MOST_ARMS  # characters of a line that lists every arm
+# Characters of a line that lists every arm of a bandit, or every knot of a curve.
+LONG_LINES = {"bandit": BRIEF + 25 * MOST_ARMS, "keep": BRIEF + 50 * MOST_KNOTS}
 # Curves end a small step outside of a signal's values: there all rows leave, or none does.
 BEYOND = 0.1
 COUNTED = {"patience": "patience(6)", "layer": "layer(6)"}
@@ -69,10 +73,13 @@ class Policy:
     @classmethod
     def parse(cls, text: str) -> Policy:
         """Reads one line; UsageError says what is wrong with it and shows the right form."""
-        longest = BANDIT_LINE if str(text).lstrip().startswith("bandit") else BRIEF
-        line = one_line(text, "A policy", f"Examples: {EXAMPLES}.", longest)
+        line = one_line(text, "A policy", f"Examples: {EXAMPLES}.", longest_line(text))
         if not line:
             raise UsageError(f"A policy is one line of text, got {text!r}. Examples: {EXAMPLES}.")
+        if match := KEEP.fullmatch(line):
+            count = match["count"]
+            times = 1 if count is None else parse_count(count, "`keep(...) SIGNAL x N`")
+            return cls(read_keep(match["settings"], Signal.parse(match["signal"]), times))
         if match := THRESHOLD.fullmatch(line):
             return cls(_threshold(match["signal"], match["op"], match["value"], match["count"]))
         if match := WORD.fullmatch(line):
@@ -94,7 +101,7 @@ class Policy:
     @property
     def signal(self) -> Signal | None:
         """The signal the rule reads, or None."""
-        return self.rule.signal if isinstance(self.rule, Threshold) else None
+        return self.rule.signal if isinstance(self.rule, Threshold | KeepRule) else None
 
     @property
     def needs_distances(self) -> bool:
@@ -107,9 +114,9 @@ class Policy:
 
     @property
     def sequential(self) -> bool:
-        """Whether what it does with a row depends on the rows before it: a bandit learns.
+        """Whether what it does with a row depends on the rows before it: bandits and controllers.
 
-        Such a policy has no batches. A classifier runs its rows one by one, and so does replay.
+        A classifier runs its rows in their order, and so does replay.
         """
         return self.rule.sequential
 
@@ -149,6 +156,12 @@ class Policy:
     def keep(self, state: RuleState, keep: Leave) -> RuleState:
         """The state of the rows where `keep` is True, (rows,), in the same order."""
         return state.keep(keep)
+
+
+def longest_line(text: object) -> int:
+    """Characters that a policy or family may have, by the word it begins with."""
+    begin = str(text).lstrip()
+    return next((most for word, most in LONG_LINES.items() if begin.startswith(word)), BRIEF)
 
 
 def _has_nan(logits: NDArray[np.floating[Any]]) -> bool:
@@ -198,5 +211,7 @@ def _word(line: str, name: str, value: str | None) -> Rule:
     if signal is not None:
         form = "> 0.9" if signal.rising else "< 0.2"
         raise UsageError(f"`{signal}` needs a threshold. Write for example `{signal} {form}`.")
-    known = [*BARE, *COUNTED, "bandit", *SIGNALS]
+    if name == "keep":
+        raise UsageError(f'Cannot read the controller "{shown(line)}". {KEEP_FORM}')
+    known = [*BARE, *COUNTED, "bandit", "keep", *SIGNALS]
     raise UsageError(f"{unknown('policy', shown(name), known)}\nExamples: {EXAMPLES}.")

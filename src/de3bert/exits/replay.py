@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from de3bert.exits.bandit import CONFIDENCE
 from de3bert.exits.bandit_rule import BanditRule
+from de3bert.exits.keeping import KeepRule
 from de3bert.exits.policy import Policy
 from de3bert.exits.rules import Threshold
 from de3bert.exits.signals import probabilities
@@ -42,8 +43,8 @@ def replay(trace: Trace, policy: Policy) -> Replay:
     Rows whose signal lies within rounding error of the threshold may differ, because padding and
     batch shape change the last bits of the logits; see `margin`.
 
-    A bandit takes the rows in the order of the trace and starts knowing nothing; its answers are
-    those given while it explores.
+    Bandits and controllers take the rows in the order of the trace and start knowing nothing; their
+    answers are those given while they learn.
     """
     index = exit_indices(trace, policy)
     rows = np.arange(trace.rows)
@@ -62,24 +63,45 @@ def exit_indices(trace: Trace, policy: Policy) -> NDArray[np.int64]:
         return _oracle(trace)
     if isinstance(policy.rule, BanditRule):
         return _in_order(trace, policy.rule)
+    if isinstance(policy.rule, KeepRule):
+        return _kept(trace, policy.rule)
+    return _folded(trace, policy, np.arange(trace.rows))
+
+
+def _folded(trace: Trace, policy: Policy, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of these rows leaves. (rows,)"""
     last = trace.exits - 1
     index = np.full(trace.rows, last, dtype=np.int64)
-    alive = np.arange(trace.rows)
-    state = policy.start(trace.rows, trace.exit_layers[:-1], trace.depth)
+    alive = rows
+    state = policy.start(len(rows), trace.exit_layers[:-1], trace.depth)
     for number in range(last):
         leave, state = policy.step(state, trace.view(number, alive))
         index[alive[leave]] = number
         alive, state = alive[~leave], policy.keep(state, ~leave)
         if not alive.size:
             break
-    return index
+    return index[rows]
+
+
+def _kept(trace: Trace, rule: KeepRule) -> NDArray[np.int64]:
+    """In the order of the trace, each block of rows at the threshold that those before ask for."""
+    keeper = rule.fresh(trace.exit_layers)
+    layers = np.asarray(trace.exit_layers, dtype=np.int64)
+    found = []
+    for start in range(0, trace.rows, rule.every):
+        block = np.arange(start, min(start + rule.every, trace.rows))
+        index = _folded(trace, Policy(keeper.present), block)
+        keeper.learn(layers[index].tolist())
+        found.append(index)
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
 def margin(trace: Trace, policy: Policy) -> NDArray[np.float64]:
     """How near each row came to a different decision. (rows,)
 
     The smallest |signal - threshold| over the internal exits up to and including the one where the
-    row left; infinite for rules without a threshold, and for a bandit, whose rows hang together.
+    row left; infinite for rules without a threshold, and for bandits and controllers, whose rows
+    hang together.
     """
     nearest = np.full(trace.rows, np.inf)
     if not isinstance(policy.rule, Threshold):

@@ -110,6 +110,10 @@ class Trace:
             )
         return self.labels
 
+    def self_labelled(self) -> Trace:
+        """The same rows labelled by the final exit: scores are then agreement with full depth."""
+        return replace(self, labels=self.predictions[:, -1])
+
     def view(self, exit_index: int, rows: NDArray[np.int64] | slice = slice(None)) -> ExitView:
         """What exit number `exit_index` (from 0) shows a policy, for all rows or some of them."""
         return ExitView(

@@ -128,7 +128,7 @@ def _family(policy: Policy) -> str | None:
     if isinstance(policy.rule, BanditRule):
         return f"bandit({policy.rule.without_mu})"
     if isinstance(policy.rule, Full) or policy.signal is None:
-        return None
+        return None  # a controller has a signal, and is made anew from its family
     name = "edr" if policy.signal.name == "edr" else str(policy.signal)
     count = getattr(policy.rule, "count", 1)
     return f"{name} x {count}" if count > 1 else name

@@ -7,14 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from de3bert.errors import UsageError
 from de3bert.methods.options import OptionValue, check_option
 from de3bert.registry import Registry
 
-__all__ = ["METHODS", "Group", "Method", "MethodRegistry", "OptionValue", "Phase", "Term"]
+__all__ = [
+    "METHODS",
+    "Group",
+    "Method",
+    "MethodRegistry",
+    "OptionValue",
+    "Phase",
+    "Term",
+    "with_fitted_exits",
+]
 
 Group = Literal["reference", "ours", "baseline", "early exit", "distillation", "tokens"]
 Weighting = Literal["depth", "uniform", "last", "internal", "mean"]
 NUMBERED = re.compile(r"layers-(?P<layers>[1-9]\d*)")
+FITTED = re.compile(r"(?P<base>[^+]+)\+(?P<how>fitted|attached)")
+# With entropy alone (0) among them, a method never ends below its own ablation.
+FITTED_LAMBDAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,10 @@ class Method:
             `temperatures`.
         token_exits: `none` for methods that stop whole texts; `hash` where tokens stop by a fixed
             table; `words` for methods that label the words of sentences.
+        exits: how exits before the last come about: `trained` in the phases, or `fitted` after them
+            in closed form (`de3bert.training.fitted`), to labels or to the final exit's `answers`.
+        base: of a method with fitted exits the one whose phases come first, under its own name.
+        lambdas: the weights that calibration tries for `edr`; None: the paper's.
     """
 
     name: str
@@ -103,6 +120,9 @@ class Method:
     training: str | None = None
     finish: str | None = None
     token_exits: str = "none"
+    exits: Literal["trained", "fitted", "answers"] = "trained"
+    base: str | None = None
+    lambdas: tuple[float, ...] | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
 
     @property
@@ -128,10 +148,60 @@ class Method:
         return float(options[value] if isinstance(value, str) else value)
 
 
+def with_fitted_exits(base: Method, *, labels: bool = True, name: str | None = None) -> Method:
+    """A method trained as `base` is, whose exits before the last are fitted afterwards.
+
+    Args:
+        labels: fitted to the labels of the training rows; else to what the final exit says of them.
+        name: by default that of `base` with `+fitted`, or `+attached` without labels.
+
+    Raises:
+        UsageError: exits of `base` cannot be fitted, because they are not linear, say.
+    """
+    reason = _unfit(base)
+    if reason:
+        raise UsageError(f"Exits of the method {base.name} cannot be fitted: {reason}.")
+    return replace(
+        base,
+        name=name or f"{base.name}+{'fitted' if labels else 'attached'}",
+        summary=f"{base.summary}; then exits fitted in closed form"
+        + ("" if labels else " to the final exit's own answers"),
+        families=("edr",),
+        prototypes="linear",
+        router="none",
+        internal_exits=True,
+        finish=None,
+        exits="fitted" if labels else "answers",
+        base=base.name,
+        lambdas=FITTED_LAMBDAS,
+    )
+
+
+def _unfit(method: Method) -> str | None:
+    """Why the exits of a method cannot be fitted after its training; None where they can."""
+    if method.exits != "trained":
+        return "they are fitted already"
+    if method.training is not None:
+        return f"it shares the training of {method.training}; write {method.training}+fitted"
+    if method.token_exits != "none":
+        return "it stops single tokens, not texts"
+    if method.depth == "cascade":
+        return "its exits are whole models"
+    if method.heads != "linear":
+        return f"its heads ({method.heads}) are not linear, and the final one is one of them"
+    return None
+
+
 class MethodRegistry(Registry[Method]):
-    """All methods by name; `layers-6` is `layers-k` with its option set."""
+    """All methods by name; `layers-6` is `layers-k` with its option set.
+
+    `NAME+fitted` is NAME with exits fitted to labels after its training, `NAME+attached` with exits
+    fitted to the final exit's answers.
+    """
 
     def __getitem__(self, name: str) -> Method:
+        if fitted := FITTED.fullmatch(name):
+            return with_fitted_exits(self[fitted["base"]], labels=fitted["how"] == "fitted")
         numbered = NUMBERED.fullmatch(name)
         if numbered is None or "layers-k" not in self:
             return super().__getitem__(name)
@@ -139,6 +209,8 @@ class MethodRegistry(Registry[Method]):
         return replace(method, name=name, options={"layers": float(numbered["layers"])})
 
     def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and (fitted := FITTED.fullmatch(name)):
+            return fitted["base"] in self
         return super().__contains__(name) or (
             isinstance(name, str) and NUMBERED.fullmatch(name) is not None
         )

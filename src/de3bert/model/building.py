@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
+from torch import nn
+from transformers import AutoModel, AutoModelForSequenceClassification
+
 from de3bert.errors import De3Error, UsageError
 from de3bert.methods import Method
 from de3bert.methods.method import OptionValue
+from de3bert.model.attached_head import OriginalHead, taken_apart
 from de3bert.model.backbone import Backbone
-from de3bert.model.config import PrototypeKind
+from de3bert.model.cascade import make_encoder
+from de3bert.model.config import EarlyExitConfig, PrototypeKind
+from de3bert.model.encoder import Encoder
+from de3bert.model.layout import Layout, find_layout
+from de3bert.model.pretrained import from_config
 from de3bert.objective.distance import DAR_FORMS
 from de3bert.registry import unknown
 
@@ -18,9 +26,32 @@ __all__ = [
     "checked_prototypes",
     "chosen_pooling",
     "dropout_of",
+    "empty_parts",
     "fitting_length",
     "label_names",
+    "leave_weights",
 ]
+
+
+def empty_parts(config: EarlyExitConfig) -> tuple[Encoder, OriginalHead | None]:
+    """The encoder that a config describes, and the foreign head behind it if there is one.
+
+    Their weights are still to be loaded.
+    """
+    final = None
+    if config.heads == "attached":
+        whole = from_config(AutoModelForSequenceClassification, config.backbone_config)
+        backbone, final = taken_apart(whole)
+    else:
+        backbone = from_config(AutoModel, config.backbone_config)
+    layout = Layout(**config.layout) if config.layout else find_layout(backbone)
+    return make_encoder(backbone, layout, config.cascade), final
+
+
+def leave_weights(part: nn.Module) -> None:
+    """What is trained already is not initialised by the model that takes it over."""
+    for each in (*part.modules(), *part.parameters(), *part.buffers()):
+        each._is_hf_initialized = True  # type: ignore[attr-defined]  # transformers asks for it
 
 
 def label_names(labels: Any, num_labels: int | None) -> list[str]:

@@ -26,7 +26,8 @@ class EarlyExitConfig(PreTrainedConfig):
         method_options: its resolved options (alpha, dar, gamma, lambda ...).
         pooling: `cls`, `mean`, `shared_pooler` or `own_pooler`.
         prototypes: `linear` (the paper's), `identity` ("w/o PN") or `none`.
-        heads: how logits come from the states: `linear`, `fused`, `attention`, `mixed`.
+        heads: how logits come from the states: `linear`, `fused`, `attention`, `mixed`, or
+            `attached` where the last is that of a classifier from elsewhere.
         router: a part that says by itself when to leave: `lte`, `policy` or `none`.
         base_depth: layers of the backbone that speed-ups refer to; more than the model's own when
             it was cut, less when it is a cascade.
@@ -34,8 +35,9 @@ class EarlyExitConfig(PreTrainedConfig):
         token_exits: how single tokens stop: `hash` (a table of layers), `words` (the model tags
             words, which leave by what their exits say), or `none`.
         temperatures: what the logits of each exit are divided by, if anything.
-        prototype_means: `moving` (the paper's), `all rows` when refreshed after training, or
-            `adapted` when moved to unlabelled rows of other data.
+        prototype_means: `moving` (the paper's), `all rows` when refreshed or fitted after training,
+            or `adapted` when moved to unlabelled rows of other data.
+        fitted: of exits that were fitted after training, to which rows and with which strengths.
         adapted_to: those rows: how many, of which source, and its hash.
         exit_layers: layers with an exit, counted from 1; the last one is the full depth.
         max_length: longest input in tokens; longer texts are cut.
@@ -66,6 +68,7 @@ class EarlyExitConfig(PreTrainedConfig):
     temperatures: list[float] | None = None
     prototype_means: Literal["moving", "all rows", "adapted"] = "moving"
     adapted_to: dict[str, Any] | None = None
+    fitted: dict[str, Any] | None = None
     exit_layers: list[int] | None = None
     max_length: int = 128
     metric: str = "accuracy"

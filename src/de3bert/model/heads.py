@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 
 from de3bert.methods.method import OptionValue
+from de3bert.model.attached_head import AttachedHeads
 from de3bert.model.attention_head import AttentionHeads
 from de3bert.model.fused_head import FusedHeads
 from de3bert.model.head import HEADS, Heads, Reading
@@ -17,6 +18,7 @@ from de3bert.model.mixed_head import MixedHeads
 
 __all__ = [
     "HEADS",
+    "AttachedHeads",
     "AttentionHeads",
     "FusedHeads",
     "Heads",

@@ -10,19 +10,22 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
 from transformers import initialization as init
 
 from de3bert.errors import UsageError
 from de3bert.methods import METHODS
+from de3bert.model.attached_head import OriginalHead
 from de3bert.model.backbone import load_backbone
 from de3bert.model.building import (
     checked_options,
     checked_prototypes,
     chosen_pooling,
     dropout_of,
+    empty_parts,
     fitting_length,
     label_names,
+    leave_weights,
 )
 from de3bert.model.cascade import Cascade, cascade_exits, checked_cascade, make_encoder
 from de3bert.model.chunks import length_chunks
@@ -31,10 +34,9 @@ from de3bert.model.depth import DEPTHS, keep_layers
 from de3bert.model.encoder import Encoder
 from de3bert.model.full_depth import tell_full_depth
 from de3bert.model.heads import HEADS, Reading
-from de3bert.model.layout import Layout, find_layout
+from de3bert.model.layout import find_layout
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.pooling import POOLINGS, OwnPooler
-from de3bert.model.pretrained import from_config
 from de3bert.model.prototypes import PrototypeBank
 from de3bert.model.routers import ROUTERS, Router
 from de3bert.model.token_exits import TokenTable
@@ -69,12 +71,15 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
     _supports_sdpa = True
     _supports_flash_attn = True
 
-    def __init__(self, config: EarlyExitConfig, encoder: Encoder | None = None) -> None:
+    def __init__(
+        self,
+        config: EarlyExitConfig,
+        encoder: Encoder | None = None,
+        final: OriginalHead | None = None,
+    ) -> None:
         super().__init__(config)
         if encoder is None:
-            backbone = from_config(AutoModel, config.backbone_config)
-            layout = Layout(**config.layout) if config.layout else find_layout(backbone)
-            encoder = make_encoder(backbone, layout, config.cascade)
+            encoder, final = empty_parts(config)
         self.encoder = encoder
         layers, options = config.exit_layers or [], config.method_options or {}
         if config.token_exits == "hash":
@@ -83,6 +88,8 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         self.pooling = POOLINGS[config.pooling](hidden, exits)
         dropout = dropout_of(config.backbone_config)
         self.heads = HEADS[config.heads](hidden, classes, exits, dropout, options)
+        if final is not None:
+            self.heads.final = final
         self.router: Router | None = None
         if config.router != "none":
             self.router = ROUTERS[config.router](hidden, exits - 1, options)
@@ -170,8 +177,7 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
                 f"Method {method} needs an exit before the last layer, "
                 f'got exit_layers={exit_layers}. Name one, or use the method "full".'
             )
-        for part in (*encoder.modules(), *encoder.parameters(), *encoder.buffers()):
-            part._is_hf_initialized = True  # type: ignore[attr-defined]  # post_init lets it be
+        leave_weights(encoder)
         model = cls(config, encoder)
         if loaded.pooler is not None:
             model.pooling.start_from(loaded.pooler)

@@ -159,5 +159,5 @@ def _foreign_code(source: str) -> UsageError:
     return UsageError(
         f"{source} brings Python code of its own{brings}, which is not run. Use an encoder of a "
         "family that transformers knows. If you have read that code and trust it, `de3 train` "
-        "takes --trust-remote-code for a backbone; models of de3bert never need it."
+        "and `de3 attach` take --trust-remote-code; models of de3bert never need it."
     )

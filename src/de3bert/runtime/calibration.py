@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.exits import OperatingPoint, Trace
-from de3bert.exits.adequacy import check_rows, doubts, with_warnings
-from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, calibrate
+from de3bert.exits.adequacy import MINIMUM_ROWS, check_rows, doubts, with_warnings
+from de3bert.exits.calibrate import LAMBDA_GRID, NEED_LABELS, WIDE_LAMBDA_GRID, calibrate
 from de3bert.exits.family import Family
+from de3bert.exits.kept import check_keep
 from de3bert.exits.metrics import check_metric
 from de3bert.exits.points import Target
 from de3bert.methods import METHODS
@@ -32,6 +34,7 @@ def calibrate_model(
     *,
     table: Table | None = None,
     trace: str | Path | None = None,
+    unlabelled: Table | None = None,
     family: str | Sequence[str] | None = None,
     wide: bool = False,
     metric: str | None = None,
@@ -45,11 +48,19 @@ def calibrate_model(
     Policies of `family` are considered, one text or several; by default those that the model's
     method declares. A layer speed-up refers to the model's `base_depth`.
 
+    Labels are not needed for speeds and agreement; scores are agreement with full depth then. With
+    `unlabelled` the threshold is fitted to those texts, and the labelled rows say what it scores;
+    they alone will do as well.
+
     Fewer than 30 rows, or rows without some class of the model, are refused unless `force` is set
     or nothing is to be chosen (`full`). What is doubtful is kept in `measured["warnings"]`.
     """
-    if (table is None) == (trace is None):
-        raise UsageError("Give labelled rows with --data, or a trace of this model with --trace.")
+    if table is not None and trace is not None:
+        raise UsageError("Give rows with --data, or a trace of this model with --trace, not both.")
+    if table is None and trace is None:
+        if unlabelled is None:
+            raise UsageError("Give rows with --data, or a trace of this model with --trace.")
+        table, unlabelled = replace(unlabelled, labels=None), None
     # Everything that can be wrong with the request is said before the long pass.
     wanted = Target.parse(target)
     check_point_name(name)
@@ -67,24 +78,63 @@ def calibrate_model(
     parsed = [Family.parse(text) for text in families or METHODS[facts.method].families]
     if wanted.kind != "full":
         _check_families(parsed, facts)
+    if wanted.keep:
+        check_keep(parsed)
     force = force or wanted.kind == "full"  # nothing is chosen there
+    asked = {"batch_size": batch_size, "progress": progress}
     if table is not None:
-        labels = numbers_of(facts, table)
-        forced = check_rows(labels, facts.label_names, force=force)
-        recorded = trace_table(load(folder), table, batch_size=batch_size, progress=progress)
+        _check_labels(table.labels is not None, wanted, table.source)
+        if table.labels is not None:
+            check_rows(numbers_of(facts, table), facts.label_names, force=force)
+        recorded = trace_table(load(folder), table, **asked)  # type: ignore[arg-type]
     else:
         recorded = Trace.load(str(trace))
         _check_trace(recorded, facts, folder)
-        forced = check_rows(recorded.known_labels, facts.label_names, force=force)
+        _check_labels(recorded.labels is not None, wanted, str(trace))
+    known = recorded.labels is not None
+    judged = recorded if known else recorded.self_labelled()
+    # What the model says of texts need not be every class: only labels must be.
+    forced = check_rows(judged.known_labels, facts.label_names if known else (), force=force)
+    traffic = None
+    if unlabelled is not None:
+        if len(unlabelled) < MINIMUM_ROWS and not force:
+            raise UsageError(
+                f"{unlabelled.source} gives {len(unlabelled)} texts, too few to fit a threshold "
+                f"to: it takes at least {MINIMUM_ROWS}, and better hundreds."
+            )
+        traffic = trace_table(load(folder), replace(unlabelled, labels=None), **asked)  # type: ignore[arg-type]
     families = families or _declared_families(facts.method, recorded)
-    lambdas = WIDE_LAMBDA_GRID if wide else LAMBDA_GRID
+    lambdas = WIDE_LAMBDA_GRID if wide else METHODS[facts.method].lambdas or LAMBDA_GRID
     point = calibrate(
-        recorded, wanted, name=name, family=families, lambdas=lambdas, metric=metric, cost=cost
-    )
-    found = doubts(point.measured, recorded.known_labels, recorded.predictions[:, -1])
+        recorded, wanted, name=name, family=families, lambdas=lambdas, metric=metric, cost=cost,
+        traffic=traffic,
+    )  # fmt: skip
+    found = doubts(point.measured, judged.known_labels, recorded.predictions[:, -1])
+    if wanted.confidence is not None:
+        found += _known_rows(recorded, facts)
     point = with_warnings(point, [*forced, *found])
     store_points(folder, [point], default=name if default else None)
     return point
+
+
+def _known_rows(trace: Trace, facts: Facts) -> list[str]:
+    """A promise rests on rows that nothing was chosen by."""
+    data = trace.info.get("data")
+    name = data.get("sha256") if isinstance(data, dict) else None
+    if not name or name not in ((facts.fitted or {}).get("data") or ()):
+        return []
+    return [
+        "the exits were fitted with these rows, or their strengths chosen on them, so the promise "
+        "is a little too good; give rows that neither training nor fit has seen"
+    ]
+
+
+def _check_labels(known: bool, target: Target, source: str) -> None:
+    if not known and target.kind in NEED_LABELS:
+        raise UsageError(
+            f"The target {target} is about right answers, and {source} has no labels. Give "
+            "labelled rows, or ask for agreement with full depth: agree=0.99."
+        )
 
 
 def _check_families(families: Sequence[Family], facts: Facts) -> None:

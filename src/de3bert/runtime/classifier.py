@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,17 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Policy, Trace, signals
 from de3bert.exits.bandit import Bandit
 from de3bert.exits.bandit_rule import BanditRule
+from de3bert.exits.keeping import Keeper, KeepRule
 from de3bert.exits.replay import replay
 from de3bert.runtime.arguments import checked_count, checked_name, kind_of, shown
-from de3bert.runtime.engine import Backend, Outcome, run_batch, run_in_order, run_sorted
+from de3bert.runtime.engine import (
+    Backend,
+    Outcome,
+    run_batch,
+    run_in_order,
+    run_kept,
+    run_sorted,
+)
 from de3bert.runtime.explain import explained_layers, lambda_of
 from de3bert.runtime.inputs import as_stream, as_texts
 from de3bert.runtime.loaded import FULL, Loaded, no_such_point
@@ -35,8 +43,8 @@ class Classifier(Loaded):
     """A text classifier that stops at the layer its operating point allows.
 
     Several threads may use one, each with texts and points of its own. It can be pickled, copied
-    and sent to other processes, where it opens its folder again; what a bandit has learned is not
-    sent along.
+    and sent to other processes, where it opens its folder again; what a bandit or a controller has
+    learned is not sent along (see `learned`).
 
     Example:
         >>> clf = de3bert.load("runs/demo/model")
@@ -49,8 +57,8 @@ class Classifier(Loaded):
     def __init__(self, backend: Backend, source: str) -> None:
         super().__init__(backend, source)
         self._chosen: dict[tuple[str | None, str | Policy | None], Policy] = {}
-        self._bandits: dict[BanditRule, Bandit] = {}
-        self._learning = threading.RLock()  # a bandit's rows come one after another
+        self._learners: dict[BanditRule | KeepRule, Bandit | Keeper] = {}
+        self._learning = threading.RLock()  # rows of a bandit or controller have an order
 
     @property
     def has_router(self) -> bool:
@@ -98,8 +106,8 @@ class Classifier(Loaded):
         Rows that have left are dropped from the batch before the next layer; label and exit layer
         are those of one-by-one prediction, whatever the batch size.
 
-        A bandit learns as it answers: its rows run one by one in input order, and the next call
-        with the same policy goes on from there, until `forget`.
+        Bandits and controllers (`keep`) learn as they answer: rows are taken in input order, and
+        the next call with the same policy goes on from there, until `forget`.
         """
         size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
@@ -108,24 +116,42 @@ class Classifier(Loaded):
     def _answers(self, rows: list[TokenRow], policy: Policy, batch_size: int) -> list[Prediction]:
         if not rows:
             return []
-        if isinstance(policy.rule, BanditRule):
+        if isinstance(policy.rule, BanditRule | KeepRule):
             with self._learning:
-                bandit = self._bandit(policy.rule)
-                return self._predictions(run_in_order(self.backend, rows, bandit))
+                learner = self._learner(policy.rule)
+                if isinstance(learner, Bandit):
+                    return self._predictions(run_in_order(self.backend, rows, learner))
+                return self._predictions(run_kept(self.backend, rows, learner, batch_size))
         if len(rows) <= batch_size:
             return self._predictions(run_batch(self.backend, rows, policy))
         return self._predictions(run_sorted(self.backend, rows, policy, batch_size))
 
     def forget(self) -> None:
-        """Lets every bandit start anew, as if nothing had been predicted yet."""
+        """Lets bandits and controllers start anew, as if nothing had been predicted yet."""
         with self._learning:
-            self._bandits.clear()
+            self._learners.clear()
 
-    def _bandit(self, rule: BanditRule) -> Bandit:
+    def learned(self) -> dict[str, Any]:
+        """What bandits and controllers have learned so far, by policy, in plain JSON values."""
+        with self._learning:
+            return {str(rule): learner.to_json() for rule, learner in self._learners.items()}
+
+    def resume(self, learned: Mapping[str, Any]) -> None:
+        """Goes on from what `learned` gave, in this process or another."""
+        for line, state in learned.items():
+            rule = self.policy(policy=line).rule
+            if not isinstance(rule, BanditRule | KeepRule) or not isinstance(state, Mapping):
+                raise De3Error(f"`{shown(line)}` is no policy that learns as it answers.")
+            with self._learning:
+                learner = rule.fresh(self.backend.exit_layers)
+                learner.resume(state)
+                self._learners[rule] = learner
+
+    def _learner(self, rule: BanditRule | KeepRule) -> Bandit | Keeper:
         """What was learned so far with these settings."""
-        if rule not in self._bandits:
-            self._bandits[rule] = rule.fresh(self.backend.exit_layers)
-        return self._bandits[rule]
+        if rule not in self._learners:
+            self._learners[rule] = rule.fresh(self.backend.exit_layers)
+        return self._learners[rule]
 
     def predict_iter(
         self,
@@ -210,15 +236,15 @@ class Classifier(Loaded):
     ) -> Explanation:
         """Layer by layer, what each exit said of a text and where the policy let it go.
 
-        Of a bandit it shows what it would do now; it learns nothing from being asked.
+        Of a bandit or controller it shows what it would do now; it learns nothing by being asked.
         """
         chosen = self.policy(point, policy)
         (given,) = as_texts([text], self.config.text_pairs)
         trace = self.trace([given], distances=False if self._unset_prototypes() else None)
         now = chosen
-        if isinstance(chosen.rule, BanditRule):
+        if isinstance(chosen.rule, BanditRule | KeepRule):
             with self._learning:
-                now = Policy(self._bandit(chosen.rule).present)
+                now = Policy(self._learner(chosen.rule).present)
         left = int(replay(trace, now).exit_layers[0])
         layers = explained_layers(trace, left, lambda_of(chosen, self.config))
         own = next(row for row in layers if row.leaves)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from de3bert.data.tokens import Encoded, TextInput, TokenRow
 from de3bert.exits import ExitView, Policy
 from de3bert.exits.bandit import CONFIDENCE, Bandit
+from de3bert.exits.keeping import Keeper
 from de3bert.runtime.facts import Facts
 
-__all__ = ["Backend", "Outcome", "run_batch", "run_in_order", "run_sorted"]
+__all__ = ["Backend", "Outcome", "run_batch", "run_in_order", "run_kept", "run_sorted"]
 
 
 class Backend(Protocol):
@@ -126,6 +127,23 @@ def run_sorted(
 def run_in_order(backend: Backend, rows: Sequence[TokenRow], bandit: Bandit) -> Outcome:
     """Runs rows one by one, each with the arm that the rows before it have led to."""
     parts = [_run_trial(backend, row, bandit) for row in rows]
+    return Outcome(
+        np.concatenate([part.exit_layers for part in parts]),
+        np.concatenate([part.logits for part in parts]),
+    )
+
+
+def run_kept(
+    backend: Backend, rows: Sequence[TokenRow], keeper: Keeper, batch_size: int
+) -> Outcome:
+    """Runs rows in their order, in the blocks between two moves of the threshold."""
+    parts, start = [], 0
+    while start < len(rows):
+        block = rows[start : start + keeper.room]
+        part = run_sorted(backend, block, Policy(keeper.present), batch_size)
+        keeper.learn(part.exit_layers.tolist())
+        parts.append(part)
+        start += len(block)
     return Outcome(
         np.concatenate([part.exit_layers for part in parts]),
         np.concatenate([part.logits for part in parts]),

@@ -35,6 +35,7 @@ class Facts:
     router: str = "none"  # what says by itself how sure an exit is
     adapted_to: Mapping[str, Any] | None = None  # the unlabelled rows prototypes were moved to
     numbered_labels: bool = False  # a number in rows of its data is the place of a class
+    fitted: Mapping[str, Any] | None = None  # the rows that exits were fitted to, and how
     text_pairs: bool | None = None  # whether a row is a pair of texts; None: not known
 
     @classmethod
@@ -59,6 +60,7 @@ class Facts:
                 base_depth=_whole(config, "base_depth", config["exit_layers"][-1]),
                 router=_word(config, "router", "none"),
                 adapted_to=_mapping(config, "adapted_to") or None,
+                fitted=_mapping(config, "fitted") or None,
                 numbered_labels=config.get("numbered_labels") is True,
                 text_pairs=_truth(config, "text_pairs"),
             )

@@ -135,12 +135,22 @@ class Study:
         if is_finished(out):
             return out
         shutil.rmtree(out, ignore_errors=True)  # a model whose weights were removed
-        given: dict[str, Any] = {}
+        above: Path | None = None
         if job.teacher is not None:
             with self.claim(job.teacher, wait=True):
-                given["teacher"] = self.train(job.teacher, progress=progress, fresh=fresh)
+                above = self.train(job.teacher, progress=progress, fresh=fresh)
         splits = self.material(job).splits(job.seed)
-        fit(job.recipe(), out, splits=splits, progress=progress, fresh=fresh, **given)
+        method = METHODS[job.training]
+        if method.exits == "trained":
+            fit(job.recipe(), out, splits=splits, progress=progress, fresh=fresh, teacher=above)
+            return out
+        from de3bert.training.attach import attach_model
+
+        assert above is not None  # the plan puts the training before the fit
+        attach_model(
+            above, splits.train, out, held=splits.calibration, rows=None, method=method.name,
+            labels=method.exits == "fitted", progress=progress,
+        )  # fmt: skip
         return out
 
     def _tables(self, job: Job) -> Iterator[tuple[str, Table]]:

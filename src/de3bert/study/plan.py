@@ -35,7 +35,8 @@ class Job:
     Attributes:
         training: the method that is trained.
         methods: the compared methods that read this training's traces, in the study's order.
-        teacher: the job whose model teaches this one, or None.
+        teacher: the job whose model teaches this one, or whose trained model is given fitted
+            exits by this one; None where there is none.
     """
 
     spec: StudySpec
@@ -185,7 +186,7 @@ def _add(
     known = jobs.get((task.name, name, seed))
     if known is not None:
         return known
-    above = METHODS[name].teacher
+    above = _above(METHODS[name])
     teacher = _add(jobs, spec, task, seed, _training(above)) if above else None
     readers = tuple(method for method in spec.methods if _training(method) == name)
     job = Job(spec, task, seed, name, readers, teacher)
@@ -200,8 +201,13 @@ def _trainings(name: str) -> Iterator[str]:
     """The training of a method and those of its teachers."""
     method: Method = METHODS[_training(name)]
     yield method.name
-    if method.teacher:
-        yield from _trainings(method.teacher)
+    if above := _above(method):
+        yield from _trainings(above)
+
+
+def _above(method: Method) -> str | None:
+    """The method whose model must be there first."""
+    return method.base or method.teacher
 
 
 def _teachers(job: Job) -> Iterator[Job]:

@@ -70,7 +70,8 @@ def _families(method: Method, trace: Trace) -> list[Family]:
     found: list[Family] = []
     for text in method.families:
         family = Family.parse(text)
-        found += [family] if family.kind == "oracle" else families_of(trace, text, LAMBDA_GRID)
+        lambdas = method.lambdas or LAMBDA_GRID
+        found += [family] if family.kind == "oracle" else families_of(trace, text, lambdas)
     return found
 
 

@@ -15,10 +15,12 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.files import replace_folder, write_json, write_text
 from de3bert.methods import METHODS
 from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.attaching import with_exits
 from de3bert.model.tokens import TextEncoder, load_tokenizer
 from de3bert.model.word_encoder import WordEncoder
 from de3bert.training.diverged import unsound
 from de3bert.training.finish import FINISHES
+from de3bert.training.fitted import FitRows, fit_exits
 from de3bert.training.place import (
     MARKER,
     check_scratch,
@@ -127,6 +129,8 @@ class Training:
         self.recipe, self.splits, self.scratch = recipe, splits, scratch
         self.progress, self.trust_remote_code = progress, trust_remote_code
         self.method = METHODS[recipe.method]
+        # Exits that are fitted come after a training that is another method's.
+        self.trained = METHODS[self.method.base] if self.method.base else self.method
         set_seed(recipe.train.seed)
         self.fingerprint = f"{recipe.fingerprint()} {splits.fingerprint()}"
         check_scratch(scratch, self.fingerprint)
@@ -141,7 +145,7 @@ class Training:
         """Trains what is left to train and writes the model folder."""
         recipe, model = self.recipe, self.model
         schedule = Schedule(
-            self.method, recipe, model, self.encoder, self.rows, self.held, self.scratch,
+            self.trained, recipe, model, self.encoder, self.rows, self.held, self.scratch,
             progress=self.progress, trust_remote_code=self.trust_remote_code,
         )  # fmt: skip
         # Only now, when nothing can be wrong with the request any more, is something written.
@@ -154,11 +158,26 @@ class Training:
             refresh_prototypes(model, self.rows, self.encoder, progress=label)
         if self.method.finish is not None:
             FINISHES[self.method.finish](model, self.held, self.encoder)
+        if self.method.exits != "trained":
+            model = self.model = self._with_fitted_exits()
         label = self._label("scoring the calibration rows")
         accuracy = exit_accuracy(model, self.held, self.encoder, label)
         notes = notes_on(model, accuracy, self.held, self.cut, len(self.rows))
         _save(out, model, self.encoder, recipe, self._record(done, accuracy, notes))
         return Trained(out, accuracy, done.seconds, done.steps, notes)
+
+    def _with_fitted_exits(self) -> EarlyExitForSequenceClassification:
+        """The trained model with exits in closed form, to the labels or to its own answers."""
+        layers = self.recipe.exit_layers
+        model = with_exits(self.model, method=self.method.name, exit_layers=layers)
+        known = self.method.exits == "fitted"
+        train = FitRows.of(self.rows, labels=known)
+        held = FitRows.of(self.held, labels=known)
+        fit_exits(model, self.encoder, train, held, self.scratch, progress=self.progress)
+        assert model.config.fitted is not None
+        splits = self.splits
+        model.config.fitted["data"] = sorted({splits.train.sha256, splits.calibration.sha256})
+        return model
 
     def _label(self, text: str) -> str | None:
         return text if self.progress else None
@@ -169,7 +188,7 @@ class Training:
         model = EarlyExitForSequenceClassification.from_backbone(
             recipe.backbone,
             labels=splits.labels.names,
-            method=recipe.method,
+            method=self.trained.name,
             pooling=recipe.pooling,
             prototypes=recipe.prototypes,
             exit_layers=recipe.exit_layers,

@@ -128,7 +128,7 @@ class Recipe(Section):
     model_config = ConfigDict(allow_inf_nan=True)
 
     backbone: str
-    method: str = "de3"
+    method: str = "de3-fitted"
     pooling: str | None = None
     prototypes: Literal["linear", "identity", "none"] | None = None
     exit_layers: list[int] | None = None
@@ -136,6 +136,26 @@ class Recipe(Section):
     train: TrainRecipe = TrainRecipe()
     method_options: dict[str, float | str] = {}
     search: dict[str, list[float | str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _exits_are_part_of_the_method(cls, settings: Any) -> Any:
+        """`exits = "fitted"` beside a method is the method with `+fitted`, by which it is known."""
+        if not isinstance(settings, dict) or "exits" not in settings:
+            return settings
+        settings = dict(settings)
+        exits = settings.pop("exits")
+        if exits not in ("trained", "fitted"):
+            raise ValueError(f'exits is "trained" or "fitted", got {exits!r:.60}')
+        method = settings.get("method")
+        if exits == "fitted" and isinstance(method, str) and not method.endswith("fitted"):
+            settings["method"] = f"{method}+fitted"
+        if exits == "trained" and (method is None or str(method).endswith("fitted")):
+            raise ValueError(
+                f"the exits of {method or cls.model_fields['method'].default} are fitted; name a "
+                "method with trained exits, such as de3"
+            )
+        return settings
 
     def fingerprint(self) -> str:
         """Changes with anything that changes the result; names an unfinished training."""

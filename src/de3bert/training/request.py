@@ -36,6 +36,7 @@ def check_recipe(recipe: Recipe) -> None:
     method = METHODS[recipe.method]
     method.resolve(recipe.method_options)
     _check_task(recipe, method)
+    _check_fitted(recipe, method)
     (WORD_METRICS if recipe.data.task == "words" else METRICS)[recipe.data.metric]
 
 
@@ -57,6 +58,22 @@ def check_single_texts(method: Method, splits: Splits | WordSplits) -> None:
             f"Method {method.name} does not fit {splits.train.source}, which has pairs of texts: "
             "where a token stops is a statistic of single texts, and says nothing of how two texts "
             "relate. Use a method that stops whole texts, such as de3."
+        )
+
+
+def _check_fitted(recipe: Recipe, method: Method) -> None:
+    """Refuses settings of prototypes that a fit has no use for."""
+    if method.exits == "trained":
+        return
+    if recipe.prototypes not in (None, "linear"):
+        raise UsageError(
+            f'The exits of {method.name} are fitted with linear maps; prototypes = "'
+            f'{recipe.prototypes}" is for trained ones, such as those of de3.'
+        )
+    if recipe.train.refresh_prototypes:
+        raise UsageError(
+            f"The prototypes of {method.name} are means over all rows already; leave "
+            "refresh_prototypes out."
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from de3bert.errors import De3Error
 from de3bert.files import read_json
 
-__all__ = ["SEAL", "is_whole", "seal"]
+__all__ = ["SEAL", "digest", "is_whole", "seal"]
 
 SEAL = "sha256.json"
 
@@ -22,7 +22,7 @@ SEAL = "sha256.json"
 def seal(folder: Path, names: Iterable[str] | None = None) -> None:
     """Writes the digests of these files of the folder, by default of all; the last thing to do."""
     chosen = sorted(names) if names is not None else _files(folder)
-    digests = {name: _digest(folder / name) for name in chosen}
+    digests = {name: digest(folder / name) for name in chosen}
     # Written in place: half a seal is none.
     (folder / SEAL).write_text(json.dumps(digests, indent=2), encoding="utf-8")
 
@@ -32,7 +32,7 @@ def is_whole(folder: Path) -> bool:
     try:
         digests = read_json(folder / SEAL)
         return bool(digests) and all(
-            _digest(folder / name) == digest for name, digest in digests.items()
+            digest(folder / name) == known for name, known in digests.items()
         )
     except (De3Error, OSError):
         return False
@@ -43,7 +43,8 @@ def _files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in found)
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
     if not path.is_file():  # a pipe would be waited for
         raise FileNotFoundError(path)
     with path.open("rb") as file:

@@ -1,0 +1,58 @@
+"""`de3bert.attach`: exits on a model you have, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from de3bert.data.read import read_table
+from de3bert.data.table import Table
+from de3bert.data.tokens import TextInput
+from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.inputs import as_texts
+from de3bert.runtime.load import load
+
+__all__ = ["attach"]
+
+
+def attach(
+    checkpoint: str | Path,
+    data: str | Path | Table | Sequence[TextInput],
+    out: str | Path,
+    **options: Any,
+) -> Classifier:
+    """Puts exits on a trained classifier, writes them to `out`, and returns it loaded.
+
+    No weight of the classifier is changed, and its final exit answers as it did. Labels are not
+    needed: without them the exits learn what the final one says.
+
+    Args:
+        checkpoint: hub id or folder of a transformers classifier, or a model folder of de3bert.
+        data: texts such as the model will see, a few thousand: a list of str or of pairs, a file, a
+            hub id, or a table.
+        out: the new model folder.
+        **options: of `de3bert.training.attach.attach_model`: `rows`, `labels`, `pooling` ...
+
+    Example:
+        >>> clf = de3bert.attach("distilbert-base-uncased-finetuned-sst-2-english", texts, "mine")
+        >>> clf.predict(["a joy from start to finish"], policy="edr(lambda=1.0) < 0.4")
+    """
+    table = _table(data)
+    # Torch takes seconds to load: only now, when the texts are known to be sound.
+    from de3bert.training.attach import attach_model
+
+    attach_model(checkpoint, table, out, **options)
+    return load(out)
+
+
+def _table(data: str | Path | Table | Sequence[TextInput]) -> Table:
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, str | Path) or hasattr(data, "columns") or isinstance(data, dict):
+        return read_table(data, need_labels=False)
+    texts = as_texts(data, None)
+    if texts and isinstance(texts[0], tuple):
+        first, second = zip(*texts, strict=True)
+        return Table(list(first), pairs=list(second), source="the texts given")
+    return Table([str(text) for text in texts], source="the texts given")

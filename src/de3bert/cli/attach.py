@@ -1,0 +1,139 @@
+"""`de3 attach`: exits on a classifier that is fine-tuned already, without a gradient step."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from de3bert.cli.options import (
+    BatchSize,
+    Json,
+    Label,
+    LabelNames,
+    Out,
+    Quiet,
+    Split,
+    SplitConfig,
+    Text,
+    TextPair,
+)
+from de3bert.cli.output import Voice, grid
+from de3bert.data.label_names import label_names_of
+from de3bert.errors import UsageError
+
+EXAMPLE = "Example: de3 attach runs/mine/model --data texts.csv --out runs/mine-exits"
+
+
+def run(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            help="A trained classifier: hub id or folder of transformers, or a model folder.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Option(
+            help="Texts such as it will see, a few thousand; labels are used if there are some.",
+            show_default=False,
+        ),
+    ],
+    out: Out,
+    calibration: Annotated[
+        str | None,
+        typer.Option(help="Other rows to choose strengths on; by default a tenth of --data."),
+    ] = None,
+    no_labels: Annotated[
+        bool,
+        typer.Option("--no-labels", help="Fit exits to what the model says, not to labels."),
+    ] = False,
+    rows: Annotated[
+        int, typer.Option(min=30, help="At most so many rows, drawn at random.")
+    ] = 20_000,
+    pooling: Annotated[
+        Literal["mean", "cls"] | None,
+        typer.Option(help="What exits read; by default held rows choose."),
+    ] = None,
+    exit_layers: Annotated[
+        str | None, typer.Option(help="Layers with an exit, as 2,4,6; by default all.")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=8, help="Longest text in tokens; by default the model's.")
+    ] = None,
+    text: Text = None,
+    text_pair: TextPair = None,
+    label: Label = None,
+    label_names: LabelNames = None,
+    split: Split = None,
+    config: SplitConfig = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the drawing of rows.")
+    ] = 42,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Fit exits to texts that lack a class, too.")
+    ] = False,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option(
+            "--trust-remote-code",
+            help="Run Python code that the checkpoint brings along: only if you trust its source.",
+        ),
+    ] = False,
+    batch_size: BatchSize = 64,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put exits on a trained classifier: one pass over texts, no training, no labels needed."""
+    voice = Voice(json, quiet)
+    from de3bert.data.read import read_table
+    from de3bert.training.attachable import check_attachment, check_rows
+
+    layers = _layers(exit_layers)
+    check_attachment(checkpoint, out, overwrite)
+    given = {
+        "text": text, "text_pair": text_pair, "label": label,
+        "label_names": label_names_of(label_names), "need_labels": False,
+    }  # fmt: skip
+    table = read_table(data, split=split, config=config, **given)  # type: ignore[arg-type]
+    held = None if calibration is None else read_table(calibration, **given)  # type: ignore[arg-type]
+    check_rows(table, None if no_labels else held)
+    from de3bert.training.attach import attach_model
+
+    found = attach_model(
+        checkpoint, table, out, held=held, labels=False if no_labels else None, rows=rows,
+        pooling=pooling, exit_layers=layers, max_length=max_length, seed=seed,
+        batch_size=batch_size, overwrite=overwrite, force=force,
+        trust_remote_code=trust_remote_code, progress=not quiet,
+    )  # fmt: skip
+    for note in found.notes:
+        voice.warn(note)
+    fit, gives = found.exits, "agrees with the end"
+    if fit.labels == "given":
+        gives = "accuracy"
+    lines = [
+        [layer, share, fit.strengths.get(layer), fit.shrinkage.get(layer)]
+        for layer, share in found.accuracy.items()
+    ]
+    voice.result(
+        found.to_json(),
+        grid(["layer", f"{gives} ({fit.held} held rows)", "strength C", "shrinkage"], lines),
+        f"\nmodel: {out}   from {fit.rows} texts, {_source(fit.labels)}; exits read {fit.pooling}",
+        f"time:  {fit.seconds['states']:.1f} s reading, {fit.seconds['fit']:.1f} s fitting",
+        f"next:  de3 calibrate {out} --data FILE --target agree=0.99 --confidence 0.95 --name safe",
+    )
+
+
+def _source(labels: str) -> str:
+    return "with their labels" if labels == "given" else "without labels"
+
+
+def _layers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
+        raise UsageError(f'--exit-layers takes layers as in 2,4,6; got "{text[:60]}".')
+    return [int(part) for part in parts]

@@ -1,0 +1,68 @@
+"""What can be wrong with the request to attach exits, found out before torch is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from de3bert.data.table import Table
+from de3bert.errors import UsageError
+from de3bert.files import read_json
+from de3bert.training.place import check_place, is_finished
+
+__all__ = ["MOST_ROWS", "check_attachment", "check_rows"]
+
+MOST_ROWS = 20_000  # by default; more texts hardly change linear exits, and take minutes
+LEAST_ROWS = 30
+MULTI, VALUE = "multi_label_classification", "regression"
+
+
+def check_attachment(source: str, out: Path, overwrite: bool) -> None:
+    """Refuses a bundle, the model itself as output, and heads that choose no class."""
+    folder = Path(source)
+    if (folder / "manifest.json").exists():
+        raise UsageError(
+            f"{source} is a bundle of graphs; exits go on the model folder it was made of."
+        )
+    check_place(out, overwrite)
+    if not folder.is_dir():
+        return
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"{out} is the model itself or lies in it, and the model stays as it is. "
+            "Choose another --out."
+        )
+    if not (folder / "config.json").is_file():
+        raise UsageError(f"{source} is not a model folder: it has no config.json.")
+    if not is_finished(folder):
+        _check_head(source, read_json(folder / "config.json"))
+
+
+def _check_head(source: str, config: dict[str, object]) -> None:
+    kind = config.get("problem_type")
+    if kind == MULTI:
+        raise UsageError(
+            f"{source} gives each class a yes or no of its own (multi-label), and an exit is sure "
+            "of one class of several. Such a model cannot be given exits."
+        )
+    names = config.get("id2label")
+    if kind == VALUE or (isinstance(names, dict) and len(names) == 1):
+        raise UsageError(
+            f"{source} predicts a value (regression), and exits choose among classes. Such a model "
+            "cannot be given exits."
+        )
+
+
+def check_rows(table: Table, held: Table | None) -> None:
+    """Refuses too few texts, and texts of two kinds."""
+    if len(table) < LEAST_ROWS:
+        raise UsageError(
+            f"{table.source} gives {len(table)} rows; exits are fitted to at least {LEAST_ROWS}, "
+            "and better to thousands. Labels are not needed."
+        )
+    if held is not None and (held.pairs is None) != (table.pairs is None):
+        raise UsageError(f"{held.source} and {table.source}: one has texts, the other pairs.")
+    if held is not None and (held.labels is None) != (table.labels is None):
+        raise UsageError(
+            f"{held.source} and {table.source}: one has labels, the other has none. Give both the "
+            "same, or pass --no-labels."
+        )
