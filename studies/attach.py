@@ -4,8 +4,9 @@
     DE3_DATA_DIR=... python studies/attach.py --model runs/fitted/sst2-full-seed42-*/model
 
 The plainly fine-tuned classifier of the study gets exits from (a) the 8,000 texts that it was
-trained on, (b) as many texts that it has not seen, (c) five times as many of these; never with a
-label. All three are calibrated on the study's calibration rows and scored on test rows.
+trained on, a tenth of them held for strengths and scales, (b) the same with the study's calibration
+rows held, (c) 8,000 texts that it has not seen, (d) five times as many of these; without a label.
+All are calibrated on the study's calibration rows and scored on test rows.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main() -> None:
     if "DE3_DATA_DIR" not in os.environ:
         raise SystemExit("Set DE3_DATA_DIR to the folder of the data.")
     material = read_material(load_study(STUDY).task[0])
-    found = {name: one(given.model, table, material) for name, table in texts(material).items()}
+    found = {name: one(given.model, *each, material) for name, each in texts(material).items()}
     document = {
         "schema": 1,
         "command": "python studies/attach.py",
@@ -59,31 +60,32 @@ def main() -> None:
     print(table_of(document))
 
 
-def texts(material: Material) -> dict[str, Table]:
-    """The training rows, and rows of the same file that are neither trained nor calibrated on."""
+def texts(material: Material) -> dict[str, tuple[Table, Table | None]]:
+    """Texts to fit to, and texts to hold: of the training rows, or of others in the same file."""
     cut = material.cut(SEED)
     used = np.concatenate([cut["train"], cut["calibration"]])
     others = np.setdiff1d(np.arange(len(material.source)), used)
     mixed = np.random.default_rng(SEED).permutation(others)
     rows = len(cut["train"])
+    trained, held = (material.source.take(cut[n].tolist()) for n in ("train", "calibration"))
     return {
-        "texts it was trained on": material.source.take(cut["train"].tolist()),
-        "texts it has not seen": material.source.take(mixed[:rows].tolist()),
-        "five times as many": material.source.take(mixed[: 5 * rows].tolist()),
+        "its training texts, some held": (trained, None),
+        "its training texts, others held": (trained, held),
+        "texts it has not seen": (material.source.take(mixed[:rows].tolist()), held),
+        "five times as many": (material.source.take(mixed[: 5 * rows].tolist()), held),
     }
 
 
-def one(model: Path, table: Table, material: Material) -> dict[str, Any]:
-    splits = material.splits(SEED)
+def one(model: Path, table: Table, held: Table | None, material: Material) -> dict[str, Any]:
+    tuning = material.splits(SEED).calibration
     folder = Path(tempfile.mkdtemp())
     try:
-        held = splits.calibration
         attached = attach_model(
             model, table, folder / "out", held=held, labels=False, rows=None, progress=True
         )
         clf = load(folder / "out")
         tuned, test = (
-            trace_table(clf, each, progress="tracing") for each in (held, material.tests["test"])
+            trace_table(clf, each, progress="tracing") for each in (tuning, material.tests["test"])
         )
     finally:
         shutil.rmtree(folder)

@@ -12,6 +12,7 @@ from de3bert.figures.style import COLOURS, figure
 __all__ = ["draw_report"]
 
 GREY = "#666666"
+CROWDED = 0.3  # names of points nearer than this in speed would cover one another
 
 
 class Timed(Protocol):
@@ -51,9 +52,13 @@ def draw_report(
             elif line.curve.family == "oracle":
                 seen = line.curve
                 axes.plot(_x(line, time), seen.score, "*", color="black", label=line.label, ms=11)
-        for name, x, y in points:
+        before, high = -1.0, False
+        for name, x, y in sorted(points, key=lambda point: point[1]):
             axes.plot([x], [y], "o", color=COLOURS[0], ms=6, mfc="white", zorder=5)
-            axes.annotate(name, (x, y), (5, 6), textcoords="offset points", fontsize=8)
+            high = x - before < CROWDED and not high  # the second of two neighbours goes on top
+            place = (5, 18 if high else 6)
+            axes.annotate(name, (x, y), place, textcoords="offset points", fontsize=8)
+            before = x
         if timed:
             spent, scores = [each.measured_ms for each in timed], [each.score for each in timed]
             axes.plot(spent, scores, "o", color=COLOURS[0], mfc="white", ms=6, label="measured")
