@@ -2,7 +2,7 @@
 
     python examples/attach_your_model.py CHECKPOINT texts.txt out/
 
-CHECKPOINT is a folder or hub id of AutoModelForSequenceClassification, texts.txt has a text per line
+CHECKPOINT is a folder or hub id of AutoModelForSequenceClassification, texts.txt has a text a line
 (a few thousand, such as the model will see). Nothing of the classifier is changed: its last layer
 answers as before, and every layer below can answer for it where it is sure to say the same.
 """
