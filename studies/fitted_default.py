@@ -21,8 +21,6 @@ import numpy as np
 from de3bert.files import write_text
 
 ORDER = ("full+fitted", "joint-entropy+fitted", "mixed+fitted")
-WITHOUT = {"full+fitted": "deebert", "joint-entropy+fitted": "joint-entropy",
-           "mixed+fitted": "mixed", "full+attached": "full+fitted"}  # fmt: skip
 SPEEDS, MARGIN = ("2", "3", "4"), 0.002
 
 
@@ -32,14 +30,33 @@ def main() -> None:
     given = parser.parse_args()
     runs = read(given.results / "runs")
     shared = sorted({key for key in runs if all(method in runs[key] for method in ORDER)})
+    text = page(runs, decided(runs, shared))
+    write_text(given.results / "README.md", text)
+    print(text)
+
+
+def decided(
+    runs: dict[tuple[str, int], dict[str, dict[str, Any]]], shared: list[tuple[str, int]]
+) -> list[str]:
+    """What the rule says, in lines; it says nothing before all three are there once."""
+    if not shared:
+        return [
+            "No task has all three yet, so the rule has not been applied: until then the default "
+            "is **full+fitted**, the first in the order.\n"
+        ]
     means = {
         method: float(np.mean([runs[key][method]["calibration"] for key in shared]))
         for method in ORDER
     }
     best = max(means.values())
     chosen = next(method for method in ORDER if means[method] >= best - MARGIN)
-    write_text(given.results / "README.md", page(runs, shared, means, chosen))
-    print(page(runs, shared, means, chosen))
+    return [
+        f"Over {', '.join(f'{task} (seed {seed})' for task, seed in shared)}:\n",
+        "| training and fit | calibration score, mean of 2x, 3x, 4x |",
+        "|---|---|",
+        *(f"| {method} | {score:.4f} |" for method, score in means.items()),
+        f"\nChosen: **{chosen}**.\n",
+    ]
 
 
 def read(folder: Path) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
@@ -59,24 +76,14 @@ def read(folder: Path) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
     return found
 
 
-def page(
-    runs: dict[tuple[str, int], dict[str, dict[str, Any]]],
-    shared: list[tuple[str, int]],
-    means: dict[str, float],
-    chosen: str,
-) -> str:
-    named = ", ".join(f"{task} (seed {seed})" for task, seed in shared)
+def page(runs: dict[tuple[str, int], dict[str, dict[str, Any]]], verdict: list[str]) -> str:
     lines = [
         "# Fitted exits\n",
         "`de3 compare studies/fitted.toml`, then `python studies/fitted_default.py`. A record per "
         "run in `runs/`, [table](table.md), a [page](index.html) to filter.\n",
         "## The default of `de3 train`\n",
         "\n".join((__doc__ or "").strip().splitlines()[4:]) + "\n",
-        f"Over {named}:\n",
-        "| training and fit | calibration score, mean of 2x, 3x, 4x |",
-        "|---|---|",
-        *(f"| {method} | {score:.4f} |" for method, score in means.items()),
-        f"\nChosen: **{chosen}**.\n",
+        *verdict,
         "## Each run, test rows\n",
         "Scores at equal layer speed-up, family and lambda chosen on calibration rows.\n",
         "| task | seed | method | 2x | 3x | 4x |",
