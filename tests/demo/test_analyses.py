@@ -23,7 +23,7 @@ ASKED = {
     "exit-layers": ["{trace}"],
     "speed": ["{model}", "--data", "{rows}", "--rows", "3", "--rounds", "1"],
     "lambda": ["{trace}"],
-    "alpha": ["{model}", "{other}", "--data", "{rows}"],
+    "alpha": ["0.1={model}", "0.01={other}", "--data", "{rows}"],
     "correctness": ["{trace}"],
     "costs": ["{model}", "--length", "32"],
     "space": ["{model}", "--data", "{rows}", "--layer", "2", "--perplexity", "5"],

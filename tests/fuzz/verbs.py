@@ -31,7 +31,7 @@ def model_call(case: Case, verb: str, model: Path) -> tuple[list[object], bytes]
         "trace": ["trace", model, "--data", rows, "--out", out],
         "calibrate": ["calibrate", model, "--data", rows, *target],
         "calibrate by trace": ["calibrate", model, "--trace", trace, *target],
-        "calibrate by time": ["calibrate", model, "--trace", trace, "--target", "speedup=1.0",
+        "calibrate by time": ["calibrate", model, "--trace", trace, "--target", "latency=9000ms",
                               "--name", "new"],
         "adapt": ["adapt", model, "--data", rows, "--out", out],
         "attach": ["attach", model, "--data", rows, "--out", out],
