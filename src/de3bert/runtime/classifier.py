@@ -49,7 +49,7 @@ class Classifier(Loaded):
     Example:
         >>> clf = de3bert.load("runs/demo/model")
         >>> clf.predict(["a joy from start to finish"], point="2x")
-        [Prediction(label='positive', score=0.856, exit_layer=2, layers=6)]
+        [Prediction(label='positive', score=0.997, exit_layer=2, layers=6)]
     """
 
     backend: Backend
