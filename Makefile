@@ -30,10 +30,10 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/latency.py
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml lab/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e lab
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(DATA)
 	touch $@
 

@@ -26,15 +26,15 @@ from pathlib import Path
 
 import numpy as np
 
-from de3bert.bench.course import Course, prepare
-from de3bert.bench.fresh import first_prediction
-from de3bert.bench.imposed import spread
-from de3bert.bench.made_up import Shape
 from de3bert.bench.measure import BATCH_SIZES
-from de3bert.bench.rows import median_seconds, our_job, static_job
 from de3bert.exits import Policy
 from de3bert.files import write_json
 from de3bert.machine import machine, versions
+from de3lab.bench.course import Course, prepare
+from de3lab.bench.fresh import first_prediction
+from de3lab.bench.imposed import spread
+from de3lab.bench.made_up import Shape
+from de3lab.bench.rows import median_seconds, our_job, static_job
 
 SHAPES = {"base": Shape(), "small": Shape(hidden=384, intermediate=1536, pooling="mean")}
 STATICS = {"base": ("ort", "ort-fused", "hf"), "small": ("ort", "ort-fused")}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Classifier", "Explanation", "Prediction", "__version__", "attach", "load"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Classifier": "de3bert.runtime.classifier",

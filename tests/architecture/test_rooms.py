@@ -21,30 +21,22 @@ MAY_IMPORT = {
     "data": BASE | {"files"},
     "methods": BASE | {"exits"},
     "objective": BASE | {"methods", "exits"},
-    "model": BASE | {"objective", "methods", "exits", "data", "files"},
+    "model": BASE | {"objective", "methods", "exits", "data", "files", "plugins"},
     "training": BASE
     | {"model", "objective", "methods", "exits", "data", "card", "files", "locks", "machine"}
     | {"fitting"},
     # `methods` is data without torch: the signal a method was made for.
-    "runtime": BASE | {"exits", "data", "methods", "card", "files", "locks", "machine"},
+    "runtime": BASE | {"plugins", "exits", "data", "methods", "card", "files", "locks", "machine"},
     "export": BASE | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
     "bench": BASE | {"export", "runtime", "model", "exits", "data", "methods", "files", "machine"},
-    "study": BASE
-    | {"training", "export", "bench", "runtime", "model", "methods", "exits", "data", "figures"}
-    | {"files", "machine", "tabular"},
-    "analysis": BASE
-    | {"study", "bench", "export", "runtime", "model", "methods", "exits", "data", "figures"}
-    | {"files", "machine", "tabular"},
-    "paper": BASE
-    | {"study", "analysis", "training", "runtime", "model", "methods", "exits", "data", "figures"}
-    | {"files", "machine", "tabular"},
     "figures": {"exits", "files", "errors"},
     # The one call for people who hold texts; the fit itself is imported when it is asked for.
     "attached": {"data", "runtime", "training"},
     # The stand-in that imports the real config when a folder is opened.
     "auto_classes": {"errors", "model"},
     "errors": set(),
-    "registry": {"errors", "printable"},
+    "plugins": {"errors", "printable"},
+    "registry": {"errors", "plugins", "printable"},
     "limits": {"errors", "registry"},
     "locks": {"errors"},
     "printable": set(),
@@ -52,7 +44,6 @@ MAY_IMPORT = {
     "files": {"errors", "limits", "locks"},
     "card": {"files", "errors", "printable"},
     "machine": set(),
-    "tabular": set(),
 }
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 FREE_OF_HEAVY = {
@@ -70,8 +61,8 @@ FREE_OF_HEAVY = {
     "machine",
     "printable",
     "progress",
+    "plugins",
     "registry",
-    "tabular",
 }
 LONGEST_FILE = 400
 DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common", "tools"}
@@ -104,13 +95,13 @@ def imported(path: Path, *, top_only: bool = False) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def rooms_imported(path: Path) -> set[str]:
-    names = (name.split(".") for name in imported(path) if name.startswith("de3bert."))
-    return {name[1] for name in names if (ROOT / name[1]).exists() or is_module(name[1])}
+def rooms_imported(path: Path, root: Path = ROOT) -> set[str]:
+    names = (name.split(".") for name in imported(path) if name.startswith(f"{root.name}."))
+    return {name[1] for name in names if (root / name[1]).exists() or is_module(root, name[1])}
 
 
-def is_module(name: str) -> bool:
-    return (ROOT / f"{name}.py").exists()
+def is_module(root: Path, name: str) -> bool:
+    return (root / f"{name}.py").exists()
 
 
 @pytest.mark.parametrize("room", sorted(MAY_IMPORT))
@@ -148,6 +139,11 @@ def test_verbs_import_the_heavy_rooms_only_when_they_run():
     for path in (path for path in modules() if room_of(path) == "cli"):
         top = {".".join(name.split(".")[:2]) for name in imported(path, top_only=True)}
         assert not top & {"de3bert.model", "de3bert.training", "de3bert.demo", "torch"}, path
+
+
+def test_the_product_knows_nothing_of_the_laboratory():
+    for path in modules():
+        assert not {name for name in imported(path) if name.split(".")[0] == "de3lab"}, path
 
 
 def test_no_drawers_for_everything():

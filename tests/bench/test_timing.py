@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.bench.fakes import Fake, Time
 
 from de3bert.bench.answers import Reference, find_reference
 from de3bert.bench.measure import BATCH_SIZES, best_batch_size, measure
 from de3bert.bench.report import contender_rows
 from de3bert.bench.timing import Interval, alternate, bootstrap, over_rounds, settle
-
-from .fakes import Fake, Time
 
 TEXTS = ["a" * length for length in (1, 2, 3, 5, 8, 13, 21, 34)]
 

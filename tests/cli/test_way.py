@@ -13,7 +13,7 @@ from tests.fixtures_trained import toy_rows, write_csv
 
 VERBS = [
     "demo", "train", "search", "trace", "curve", "calibrate", "evaluate", "predict", "explain",
-    "inspect", "export", "profile", "place-exits", "bench", "compare", "analyze", "adapt",
+    "inspect", "export", "profile", "place-exits", "bench", "adapt",
 ]  # fmt: skip
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from tests.exits.traces import make_trace
 
 from de3bert.exits import CostModel, Trace
 from de3bert.exits.timing import BatchCost
-
-from .traces import make_trace
 
 COST = CostModel(
     {

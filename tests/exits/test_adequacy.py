@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.exits.traces import random_trace
 
 from de3bert.errors import UsageError
 from de3bert.exits import OperatingPoint, Policy, Target, calibrate
 from de3bert.exits.adequacy import MINIMUM_ROWS, check_rows, doubts, with_warnings
 from de3bert.exits.metrics import interval
-
-from .traces import random_trace
 
 NAMES = ("bad", "fine", "good")
 

@@ -7,14 +7,13 @@ import contextlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exits.traces import random_trace, small_traces
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import CostModel, OperatingPoint, Policy, Signal, Target, curve
 from de3bert.exits.family import Family
 from de3bert.exits.kinds import SIGNALS
 from de3bert.exits.words import WordPolicy
-
-from .traces import random_trace, small_traces
 
 PIECES = [
     *SIGNALS, "full", "oracle", "patience", "layer", "bandit", "layers", "drop", "accuracy",

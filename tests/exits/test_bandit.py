@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exits import slow
+from tests.exits.traces import make_trace, random_trace, small_traces
 
 from de3bert.errors import UsageError
 from de3bert.exits import ExitView, Policy, calibrate, curve, replay
@@ -16,9 +18,6 @@ from de3bert.exits.bandit import Bandit
 from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.family import MUS, Family
 from de3bert.exits.replay import exit_indices, margin
-
-from . import slow
-from .traces import make_trace, random_trace, small_traces
 
 STREAM = [
     [0.6, 0.8, 0.85, 0.9],

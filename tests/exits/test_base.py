@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.exits.traces import make_trace, random_trace
 
 from de3bert.errors import De3Error
 from de3bert.exits import Policy, calibrate, curve
 from de3bert.exits.calibrate import measure
-
-from .traces import make_trace, random_trace
 
 FAMILIES = ["entropy", "patience", "layers", "oracle", "bandit"]
 

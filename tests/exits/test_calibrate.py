@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.exits.traces import constant_predictions, make_trace, random_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Signal, calibrate, curve
 from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, families_of
 from de3bert.exits.metrics import interval
-
-from .traces import constant_predictions, make_trace, random_trace
 
 TRACE = random_trace(rows=300, exits=8, noise=1.0)
 FULL = float(TRACE.correct[:, -1].mean())

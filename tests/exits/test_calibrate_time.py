@@ -6,15 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from tests.exits.costs import COST, slow_text, with_test_cost
+from tests.exits.costs import timed_trace as make_timed_trace
+from tests.exits.traces import make_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Curve, OperatingPoint, Policy, Signal, Target, calibrate, curve, replay
 from de3bert.exits.calibrate import LAMBDA_GRID, measure
 from de3bert.exits.choose import choose, fastest
-
-from .costs import COST, slow_text, with_test_cost
-from .costs import timed_trace as make_timed_trace
-from .traces import make_trace
 
 TRACE = make_timed_trace(rows=120, exits=8, noise=1.0)
 FULL = float(TRACE.correct[:, -1].mean())

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exits import slow
+from tests.exits.traces import make_trace, random_trace, small_traces
 
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Signal, curve, replay
 from de3bert.exits import sweep as sweep_module
 from de3bert.exits.metrics import METRICS, score
-
-from . import slow
-from .traces import make_trace, random_trace, small_traces
 
 SIGNALS = [
     "entropy",

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.exits.traces import make_trace, random_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Policy, calibrate, replay
@@ -20,8 +21,6 @@ from de3bert.exits.guarantee import (
     rows_needed,
 )
 from de3bert.exits.points import Target
-
-from .traces import make_trace, random_trace
 
 ENTROPY = [Family.parse("entropy")]
 

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exits import slow
+from tests.exits.traces import random_trace, small_traces
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import ExitView, Policy, Signal, one_row
 from de3bert.exits.signal import SIGNALS, SignalKind
-
-from . import slow
-from .traces import random_trace, small_traces
 
 LINES = [
     "edr(lambda={w}) < {t} x {c}",

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exits import slow
+from tests.exits.traces import small_traces
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import ExitView, Policy, Signal, one_row
 from de3bert.exits.replay import exit_indices
 from de3bert.exits.rules import COMPARE, Threshold
 from de3bert.exits.signal import SIGNALS, SignalKind
-
-from . import slow
-from .traces import small_traces
 
 EXTREME = [0.0, -0.0, 1.0, -math.inf, -1e30, -1e31, 1e30, 700.0, -745.0, 36.7, 1e308, -1e308]
 LOGIT = st.floats(-40, 40) | st.floats(-40, 40, width=32) | st.sampled_from(EXTREME)

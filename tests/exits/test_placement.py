@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exits.costs import COST, slow_text, timed_trace, with_test_cost
+from tests.exits.traces import make_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Signal, curve, place_exits, replay
 from de3bert.exits import subsets as subsets_module
-
-from .costs import COST, slow_text, timed_trace, with_test_cost
-from .traces import make_trace
 
 LAMBDAS = (0.667, 1.0, 3.0)
 

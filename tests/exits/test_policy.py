@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.exits.traces import random_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import ExitView, Policy
 from de3bert.exits.replay import exit_indices
-
-from .traces import random_trace
 
 LINES = [
     "edr(lambda=1.0) < 0.4",

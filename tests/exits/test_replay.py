@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exits import slow
+from tests.exits.traces import constant_predictions, make_trace, random_trace, small_traces
 
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Signal, replay
 from de3bert.exits.cost import exit_histogram
 from de3bert.exits.family import Family
 from de3bert.exits.replay import margin
-
-from . import slow
-from .traces import constant_predictions, make_trace, random_trace, small_traces
 
 FALLING = ["entropy", "edr(lambda=0.667)", "distance_ratio", "energy", "raw_energy"]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.exits import slow
+from tests.exits.traces import random_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import ExitView, Signal
 from de3bert.exits.signal import SIGNALS, SignalKind
-
-from . import slow
-from .traces import random_trace
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tests.exits import slow
 
 from de3bert.errors import UsageError
 from de3bert.exits import signals
-
-from . import slow
 
 NUMBERS = st.floats(-30, 30, width=32)
 LOGITS = hnp.arrays(

@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.exits import slow
+from tests.exits.traces import make_trace, random_trace, small_traces
 
 from de3bert.errors import UsageError
 from de3bert.exits import Trace, fit_temperatures, signals
 from de3bert.exits.temperature import HIGHEST, LOWEST
-
-from . import slow
-from .traces import make_trace, random_trace, small_traces
 
 
 def nll(trace: Trace, number: int, temperature: float) -> float:

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exits.costs import COST, slow_milliseconds, slow_text, timed_trace
+from tests.exits.traces import make_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import CostModel, TimeSample
 from de3bert.exits.timing import BatchCost
-
-from .costs import COST, slow_milliseconds, slow_text, timed_trace
-from .traces import make_trace
 
 CASES = [(layers, tests) for layers in (1, 2, 6, 12) for tests in (0, 1, 5, 11)]
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from tests.exits.traces import make_trace, random_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Trace
 from de3bert.exits.trace_file import FORMAT
-
-from .traces import make_trace, random_trace
 
 
 def same(first: Trace, second: Trace) -> bool:

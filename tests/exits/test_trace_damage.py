@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
+from tests.exits.traces import random_trace
 
 from de3bert.errors import De3Error
 from de3bert.exits import Trace
 from de3bert.exits.token_layers import FILE, TokenLayers
 from de3bert.exits.trace_file import FORMAT, NAMES, _digest
-
-from .traces import random_trace
 
 TRACE = random_trace(rows=4)
 TENSORS = {name: getattr(TRACE, name) for name in NAMES if getattr(TRACE, name) is not None}

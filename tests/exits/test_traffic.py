@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.exits.traces import coherent_trace, make_trace, random_trace
 
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, calibrate, replay
 from de3bert.exits.traffic import traffic_of
-
-from .traces import coherent_trace, make_trace, random_trace
 
 
 def texts(seed: int = 4):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.export.bundles import files_of
 from tests.fixtures_trained import toy_rows
 from tests.runtime.test_stopping import answers
 
@@ -10,8 +11,6 @@ import de3bert
 from de3bert.errors import De3Error, UsageError
 from de3bert.export import bundle as exporting
 from de3bert.export.bundle import export_model
-
-from .bundles import files_of
 
 TEXTS = [text for text, _ in toy_rows(30, seed=51)]
 

@@ -8,13 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import onnx
+from tests.export.bundles import POINTS, ROUNDING, files_of
 
 import de3bert
 from de3bert.export.attention import FUSED
 from de3bert.export.bundle import export_model
 from de3bert.runtime.manifest import Manifest
-
-from .bundles import POINTS, ROUNDING, files_of
 
 
 def operators(path: Path) -> Counter[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from tests.export.bundles import POINTS, files_of
 from tests.fixtures_trained import toy_rows, write_csv
 from tests.model.families import tiny_bert
 from tests.runtime.test_classifier import point
@@ -25,8 +26,6 @@ from de3bert.export.bundle import export_model
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.runtime.points import store_points
-
-from .bundles import POINTS, files_of
 
 TEXTS = [text for text, _ in toy_rows(30, seed=71)]
 # Activations share one scale per batch, so that neighbours in it move a signal by so much.

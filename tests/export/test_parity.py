@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.export.bundles import ROUNDING, apart
 from tests.fixtures_trained import toy_rows
 from tests.model.families import FAMILIES, SIZES, tiny
 from tests.runtime.test_stopping import answers
@@ -23,8 +24,6 @@ from de3bert.export.bundle import export_model
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.torch_backend import TorchBackend
-
-from .bundles import ROUNDING, apart
 
 WORDS = [text for text, _ in toy_rows(30, seed=21)]
 SINGLES = [*WORDS, "good", " ".join(WORDS[:4]), "🙂 猫 naïve", "a"]

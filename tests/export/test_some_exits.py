@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.export.bundles import POINTS, ROUNDING, apart
 from tests.fixtures_trained import toy_rows
 from tests.runtime.test_stopping import answers
 
@@ -16,8 +17,6 @@ from de3bert.exits import Policy, replay
 from de3bert.exits.calibrate import measure
 from de3bert.export.bundle import Exported, export_model
 from de3bert.runtime.evaluate import trace_table
-
-from .bundles import POINTS, ROUNDING, apart
 
 TEXTS = [text for text, _ in toy_rows(30, seed=51)]
 

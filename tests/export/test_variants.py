@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.export.bundles import ROUNDING, apart
 from tests.fixtures_trained import toy_rows
 from tests.model.families import tiny_bert
 from tests.runtime.test_stopping import answers
@@ -18,8 +19,6 @@ from de3bert import Classifier
 from de3bert.errors import De3Error, UsageError
 from de3bert.export.bundle import export_model
 from de3bert.model import EarlyExitForSequenceClassification
-
-from .bundles import ROUNDING, apart
 
 TEXTS = [text for text, _ in toy_rows(20, seed=61)]
 Build = Callable[..., tuple[Classifier, Classifier]]

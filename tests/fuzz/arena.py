@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .budget import TALLY
-from .mutate import filled
-from .outcome import Finding, Outcome, captured, judged, limited, settled
-from .watch import Canaries, Watch
+from tests.fuzz.budget import TALLY
+from tests.fuzz.mutate import filled
+from tests.fuzz.outcome import Finding, Outcome, captured, judged, limited, settled
+from tests.fuzz.watch import Canaries, Watch
 
 __all__ = ["Arena", "Case", "Materials"]
 
@@ -41,7 +41,6 @@ class Materials:
         rows: a few labelled rows, as CSV.
         trace, model_trace: of the bundle and of the model, on these rows.
         recipe: settings of a short training.
-        study: a folder with study.toml, runs and report of a finished study.
         stopped: the checkpoints of a training by `recipe` that was stopped.
     """
 
@@ -54,7 +53,6 @@ class Materials:
     model_trace: Path
     recipe: dict[str, Any]
     stopped: Path
-    study: Path
 
 
 @functools.cache

@@ -14,10 +14,9 @@ import pytest
 import typer.main
 from tests.export.bundles import pointed_model, trained_bundle
 from tests.fixtures_trained import toy_data, trained_model
-
-from .arena import Arena
-from .budget import LONG, TALLY, summary
-from .materials import build_materials
+from tests.fuzz.arena import Arena
+from tests.fuzz.budget import LONG, TALLY, summary
+from tests.fuzz.materials import build_materials
 
 __all__ = ["pointed_model", "toy_data", "trained_bundle", "trained_model"]
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 from tests.fixtures_trained import once, toy_rows, write_csv
-from tests.study.toys import write_study
+from tests.fuzz.arena import Materials
 from tests.words.toy import toy_sentences, word_recipe, write_jsonl
-
-from .arena import Materials
 
 __all__ = ["build_materials"]
 
@@ -30,7 +28,6 @@ def build_materials(
     kept = once(factory, "fuzz-backbone", lambda folder: shutil.copytree(backbone, folder))
     rows = once(factory, "fuzz-rows", _write_rows) / "rows.csv"
     recipe = _recipe(kept, rows)
-    study = once(factory, "fuzz-study", lambda folder: _finish_study(folder, kept, rows))
     return Materials(
         model=pointed,
         bundle=once(factory, "fuzz-bundle", lambda folder: _profiled(bundle, folder)),
@@ -42,7 +39,6 @@ def build_materials(
         / "a.trace",
         recipe=recipe,
         stopped=once(factory, "fuzz-stopped", lambda folder: _stop(recipe, folder)),
-        study=study,
     )
 
 
@@ -109,20 +105,3 @@ def _stop(recipe: dict[str, Any], folder: Path) -> None:
         with pytest.raises(KeyboardInterrupt):
             fit(recipe_from(recipe), place, progress=False)
     place.with_name("stopped.training").rename(folder)
-
-
-def _finish_study(folder: Path, backbone: Path, rows: Path) -> None:
-    """A study of one training, finished and reported."""
-    from de3bert.study.execute import Study
-    from de3bert.study.report import write_report
-    from de3bert.study.run import run_study
-    from de3bert.study.spec import load_study
-
-    folder.mkdir()
-    task = {"name": "toy", "train": str(rows), "test": {"test": str(rows)}, "rows": 12,
-            "calibration_rows": 8, "max_length": 16}  # fmt: skip
-    given = {"backbone": str(backbone), "pooling": "mean", "methods": ["de3"], "speeds": [1.5, 2],
-             "train": {"epochs": 1, "batch_size": 8}, "task": [task]}  # fmt: skip
-    study = Study(load_study(write_study(folder / "study.toml", given)), folder / "runs", "de3")
-    assert run_study(study, folder / "report", progress=False) == {}
-    write_report(study, folder / "report")

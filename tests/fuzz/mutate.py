@@ -11,8 +11,7 @@ from typing import Any
 
 import tomli_w
 from hypothesis import strategies as st
-
-from .values import ADDITIONS, CHUNKS, OUTSIDE, VALUES, Raw
+from tests.fuzz.values import ADDITIONS, CHUNKS, OUTSIDE, VALUES, Raw
 
 __all__ = ["Bite", "Edit", "Stand", "as_json", "as_toml", "bites", "bitten", "edited", "edits",
            "filled", "place_stand", "stands"]  # fmt: skip

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .arena import Arena, Case
-from .budget import cases
-from .graphs import changed_graph, graph_changes
-from .mutate import bites, edits, place_stand, stands
-from .test_models import call, changed_bytes, changed_document
-from .verbs import ON_BUNDLES, model_call
+from tests.fuzz.arena import Arena, Case
+from tests.fuzz.budget import cases
+from tests.fuzz.graphs import changed_graph, graph_changes
+from tests.fuzz.mutate import bites, edits, place_stand, stands
+from tests.fuzz.test_models import call, changed_bytes, changed_document
+from tests.fuzz.verbs import ON_BUNDLES, model_call
 
 GRAPHS = ("layers-01-01.onnx", "layers-02-02.onnx", "layers-04-04.onnx", "distances-01.onnx")
 VERBS = st.sampled_from(ON_BUNDLES)

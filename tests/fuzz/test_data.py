@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .budget import cases
-from .mutate import as_json, bites, bitten, edited, edits
-from .values import VALUES
-from .verbs import ON_ROWS, row_call
+from tests.fuzz.budget import cases
+from tests.fuzz.mutate import as_json, bites, bitten, edited, edits
+from tests.fuzz.values import VALUES
+from tests.fuzz.verbs import ON_ROWS, row_call
 
 HEADER = ["id", "text", "label"]
 ROWS = [

@@ -1,24 +1,22 @@
-"""Recipes, studies with their records, and traces."""
+"""Recipes and traces."""
 
 from __future__ import annotations
 
-import json
 import shutil
-import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .arena import Arena
-from .budget import cases
-from .mutate import as_json, as_toml, bites, bitten, edited, edits, place_stand, stands
-from .test_models import reheaded
-from .traces import changed_trace, trace_changes
-from .training import stopped_before_training
+from tests.fuzz.arena import Arena
+from tests.fuzz.budget import cases
+from tests.fuzz.mutate import as_toml, bites, bitten, edited, edits, place_stand, stands
+from tests.fuzz.test_models import reheaded
+from tests.fuzz.traces import changed_trace, trace_changes
+from tests.fuzz.training import stopped_before_training
 
 HOW = st.sampled_from(["edit", "edit", "edit", "bytes"])
+HOW_TRACE = st.sampled_from(["signed", "signed", "signed", "header", "bytes", "stand"])
 
 
 @cases("recipes")
@@ -33,54 +31,25 @@ def test_recipe(arena: Arena, edited_at, bitten_at, how, verb):
         case.verb(verb, *given_as, "--out", case.folder / "out", "--quiet")
 
 
-@cases("studies")
-@given(edits, bites, HOW, st.booleans())
-def test_study(arena: Arena, edited_at, bitten_at, how, report_only):
-    case = arena.case("studies")
-    sound = tomllib.loads((arena.materials.study / "study.toml").read_text())
-    data = as_toml(edited(sound, edited_at)) if how == "edit" else bitten(as_toml(sound), bitten_at)
-    study = case.write("study.toml", data, own=True)
-    options = ["--report-only"] if report_only else []
-    with stopped_before_training():
-        case.verb("compare", study, "--out", "report", "--runs", "runs", "--quiet", *options)
-
-
-@cases("study records")
-@given(edits, bites, stands, st.sampled_from(["edit", "edit", "bytes", "stand"]), st.booleans())
-def test_records(arena: Arena, edited_at, bitten_at, stand, how, kept):
-    """Records that a report finds: those of the runs, or those that lie with the report."""
-    case = arena.case("study records")
-    place = Path(shutil.copytree(arena.materials.study, case.folder / "study"))
-    record = next(place.glob("report/runs/*.json" if kept else "runs/*/run.json"))
-    sound = record.read_bytes()
-    if not kept:
-        shutil.rmtree(place / "report")
-    if how == "stand":
-        place_stand(record, stand, arena.materials.rows, place / "study.toml")
-    else:
-        changed = as_json(edited(json.loads(sound), edited_at))
-        record.write_bytes(changed if how == "edit" else bitten(sound, bitten_at))
-    case.verb(
-        "compare", place / "study.toml", "--out", place / "report", "--runs", place / "runs",
-        "--report-only", "--quiet",
-    )  # fmt: skip
-
-
-TRACE_VERBS = ("curve", "curve by family", "calibrate", "place-exits", "exit-layers", "strategies",
-               "indicator")  # fmt: skip
-# A figure takes longer than all else.
-OFTEN = (*TRACE_VERBS[:4] * 3, *TRACE_VERBS[4:])
+TRACE_VERBS = ("curve", "curve by family", "calibrate", "place-exits")
 
 
 @cases("traces")
 @given(
     trace_changes, edits, bites, stands,
-    st.sampled_from(["signed", "signed", "signed", "header", "bytes", "stand"]),
-    st.sampled_from(OFTEN),
+    HOW_TRACE,
+    st.sampled_from(TRACE_VERBS),
 )  # fmt: skip
 def test_trace(arena: Arena, changes, edited_at, bitten_at, stand, how, verb):
     case = arena.case("traces")
-    sound, path = arena.materials.trace, case.folder / "a.trace"
+    path = spoiled_trace(case, changes, edited_at, bitten_at, stand, how)
+    case.verb(*trace_call(case, verb, path), "--quiet")
+
+
+def spoiled_trace(case, changes, edited_at, bitten_at, stand, how: str) -> Path:
+    """A trace that somebody has changed, in one of many ways."""
+    materials = case.arena.materials
+    sound, path = materials.trace, case.folder / "a.trace"
     shutil.copy(sound, path)
     if how == "signed":
         changed_trace(path, changes, edited_at)
@@ -89,8 +58,8 @@ def test_trace(arena: Arena, changes, edited_at, bitten_at, stand, how, verb):
     elif how == "bytes":
         case.write("a.trace", bitten(sound.read_bytes(), bitten_at))
     else:
-        place_stand(path, stand, case.arena.materials.rows, arena.materials.rows)
-    case.verb(*trace_call(case, verb, path), "--quiet")
+        place_stand(path, stand, materials.rows, materials.rows)
+    return path
 
 
 def trace_call(case, verb: str, trace: Path) -> list[object]:
@@ -102,9 +71,7 @@ def trace_call(case, verb: str, trace: Path) -> list[object]:
     if verb == "calibrate":
         bundle = case.copy(materials.bundle, "bundle")
         return ["calibrate", bundle, "--trace", trace, "--target", "layers=1.5", "--name", "n"]
-    if verb == "place-exits":
-        return ["place-exits", materials.bundle, "--trace", trace]
-    return ["analyze", verb, trace, "--out", case.folder / "out"]
+    return ["place-exits", materials.bundle, "--trace", trace]
 
 
 @pytest.mark.parametrize("verb", TRACE_VERBS)
@@ -121,13 +88,3 @@ def test_the_recipe_was_sound(arena: Arena):
     with stopped_before_training():
         outcome = case.verb("train", "--recipe", recipe, "--out", case.folder / "out", "--quiet")
     assert "would begin here" in outcome.err
-
-
-def test_the_study_was_sound(arena: Arena):
-    case = arena.case("study records")
-    place = Path(shutil.copytree(arena.materials.study, case.folder / "study"))
-    outcome = case.verb(
-        "compare", place / "study.toml", "--out", place / "report", "--runs", place / "runs",
-        "--report-only", "--quiet",
-    )  # fmt: skip
-    assert outcome.kind == "success", outcome.err

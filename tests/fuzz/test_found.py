@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from .arena import Arena, Case
-from .mutate import HUGE
-from .test_bundles import signed
-from .training import stopped_before_training
-from .verbs import TEXT
+from tests.fuzz.arena import Arena, Case
+from tests.fuzz.mutate import HUGE
+from tests.fuzz.test_bundles import signed
+from tests.fuzz.training import stopped_before_training
+from tests.fuzz.verbs import TEXT
 
 ENDLESS_YES = b"y\n" * 1000
 AUTO_MAP = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model",

@@ -7,11 +7,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .arena import Arena
-from .budget import cases
-from .training import stopped_before_training
-from .values import VALUES, argument
+from tests.fuzz.arena import Arena
+from tests.fuzz.budget import cases
+from tests.fuzz.training import stopped_before_training
+from tests.fuzz.values import VALUES, argument
 
 POLICIES = ("entropy < 0.2", "edr(lambda=1.0) < 0.2", "max_probability > 0.9", "patience(2)",
             "layer(2)", "full", "oracle", "entropy < 0.2 x 2", "bandit(mu=0.1)", "certainty > 0.5",

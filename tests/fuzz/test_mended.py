@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-
-from .graphs import GraphChange, changed_graph
-from .mutate import Stand, place_stand
-from .test_bundles import signed
-from .test_found import bundle_case, change, model_case
-from .test_training import stopped_copy
-from .training import stopped_before_training
-from .verbs import TEXT, model_call
+from tests.fuzz.graphs import GraphChange, changed_graph
+from tests.fuzz.mutate import Stand, place_stand
+from tests.fuzz.test_bundles import signed
+from tests.fuzz.test_found import bundle_case, change, model_case
+from tests.fuzz.test_training import stopped_copy
+from tests.fuzz.training import stopped_before_training
+from tests.fuzz.verbs import TEXT, model_call
 
 
 @pytest.mark.parametrize("name", ["config.json", "manifest.json", "profile.json", "tokenizer.json"])
@@ -84,18 +81,6 @@ def test_a_record_of_a_training_that_makes_no_sense(arena, key):
     change(model / "training.json", **{key: [1]})
     arguments, _ = model_call(case, "calibrate by trace", model)
     case.verb(*arguments)
-
-
-@pytest.mark.parametrize("key", ["flops", "exit_layers", "task", "key", "scores", "machine"])
-def test_a_record_of_a_study_that_makes_no_sense(arena, key):
-    case = arena.case("found")
-    place = Path(shutil.copytree(arena.materials.study, case.folder / "study"))
-    record = next(place.glob("report/runs/*.json"))
-    document = json.loads(record.read_text())
-    document.pop(key, None)
-    record.write_text(json.dumps(document))
-    case.verb("compare", place / "study.toml", "--out", place / "report", "--runs", place / "runs",
-              "--report-only", "--quiet")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["config.json", "profile.json", "tokenizer.json"])

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .arena import Arena, Case
-from .budget import cases
-from .mutate import as_json, as_toml, bites, bitten, edited, edits, place_stand, stands
-from .training import stopped_before_training
+from tests.fuzz.arena import Arena, Case
+from tests.fuzz.budget import cases
+from tests.fuzz.mutate import as_json, as_toml, bites, bitten, edited, edits, place_stand, stands
+from tests.fuzz.training import stopped_before_training
 
 FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "rng_state.pth",
          "model.safetensors", "training_args.bin", "config.json")  # fmt: skip

@@ -13,13 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.fuzz import outcome as outcome_module
+from tests.fuzz.arena import Arena
+from tests.fuzz.outcome import Finding
+from tests.fuzz.values import CHUNKS
 
 from de3bert.errors import De3Error, UsageError
-
-from . import outcome as outcome_module
-from .arena import Arena
-from .outcome import Finding
-from .values import CHUNKS
 
 
 def read_by_c(path: Path) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-
-from .mutate import Edit, as_json, edited
+from tests.fuzz.mutate import Edit, as_json, edited
 
 __all__ = ["TraceChange", "changed_trace", "trace_changes"]
 

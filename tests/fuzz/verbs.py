@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .arena import Case
+from tests.fuzz.arena import Case
 
 __all__ = ["ON_BUNDLES", "ON_MODELS", "ON_ROWS", "model_call", "row_call"]
 

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from de3bert.methods import METHODS
 from de3bert.model import EarlyExitForSequenceClassification as Model
-from de3bert.study.declared import exit_parameters
+from de3bert.model.standard_size import exit_parameters
 
 BERT = 109_482_240  # with its pooler, without a classifier
 LAYER, POOLER, EMBEDDINGS = 7_087_872, 590_592, 23_837_184

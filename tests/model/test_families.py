@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.model.families import FAMILIES, FOUND, SIZES, SPECIAL, TESTED, batch, tiny
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, BertConfig
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.model import EarlyExitForSequenceClassification
-
-from .families import FAMILIES, FOUND, SIZES, SPECIAL, TESTED, batch, tiny
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
 

@@ -6,14 +6,7 @@ import math
 
 import pytest
 import torch
-from torch import Tensor, nn
-
-from de3bert.errors import UsageError
-from de3bert.model.fused_head import FusedHeads, blend
-from de3bert.model.heads import HEADS, Reading
-from de3bert.model.pooling import POOLINGS
-
-from .readings import (
+from tests.model.readings import (
     CLASSES,
     EXITS,
     HIDDEN,
@@ -23,6 +16,12 @@ from .readings import (
     made_heads,
     made_reading,
 )
+from torch import Tensor, nn
+
+from de3bert.errors import UsageError
+from de3bert.model.fused_head import FusedHeads, blend
+from de3bert.model.heads import HEADS, Reading
+from de3bert.model.pooling import POOLINGS
 
 EACH_EXIT = pytest.mark.parametrize("index", range(EXITS))
 

@@ -8,17 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
-from transformers import AutoConfig
-
-from de3bert.errors import UsageError
-from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
-from de3bert.model.attention_head import AttentionHead
-from de3bert.model.heads import HEADS, Heads, Reading
-from de3bert.model.mixed_head import MixedHead
-
-from .families import SIZES
-from .readings import (
+from tests.model.families import SIZES
+from tests.model.readings import (
     CLASSES,
     EXITS,
     HIDDEN,
@@ -29,6 +20,14 @@ from .readings import (
     made_reading,
     one_row,
 )
+from torch import Tensor, nn
+from transformers import AutoConfig
+
+from de3bert.errors import UsageError
+from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
+from de3bert.model.attention_head import AttentionHead
+from de3bert.model.heads import HEADS, Heads, Reading
+from de3bert.model.mixed_head import MixedHead
 
 KINDS = ("attention", "fused", "linear", "mixed")
 EACH = pytest.mark.parametrize("name", KINDS)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.model.families import SIZES, batch, tiny_bert
 from torch import nn
 from transformers import (
     AlbertConfig,
@@ -22,8 +23,6 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.building import dropout_of
 from de3bert.model.prototypes import cosine_distance
-
-from .families import SIZES, batch, tiny_bert
 
 LABELS = torch.tensor([0, 1, 1])
 build = EarlyExitForSequenceClassification.from_backbone

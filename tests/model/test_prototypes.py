@@ -11,12 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.model.families import batch, tiny
 from torch import Tensor, nn
 
 from de3bert.model import EarlyExitForSequenceClassification, prototypes
 from de3bert.model.prototypes import PrototypeBank, cosine_distance
-
-from .families import batch, tiny
 
 
 def rows(*vectors: list[float]) -> Tensor:

@@ -6,12 +6,11 @@ import math
 
 import pytest
 import torch
+from tests.model.readings import affine, gradient
 from torch import Tensor, nn
 
 from de3bert.errors import UsageError
 from de3bert.model.routers import ROUTERS, Router
-
-from .readings import affine, gradient
 
 HIDDEN, EXITS, ROWS = 6, 3, 5
 EACH = pytest.mark.parametrize("name", ["lte", "policy"])

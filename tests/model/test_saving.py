@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.model.families import batch, tiny, tiny_bert
 from torch import Tensor
 from transformers import BertConfig, PreTrainedTokenizerFast, pipeline
 
 from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
-
-from .families import batch, tiny, tiny_bert
 
 LABELS = torch.tensor([0, 1, 1])
 build = EarlyExitForSequenceClassification.from_backbone

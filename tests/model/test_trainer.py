@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.model.families import SIZES
 from torch import Tensor
 from transformers import BertConfig, BertModel, Trainer, TrainingArguments
 
 from de3bert.model import EarlyExitForSequenceClassification
-
-from .families import SIZES
 
 Row = dict[str, Tensor]
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.model.families import FAMILIES, batch, tiny, tiny_bert
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from de3bert.errors import De3Error
 from de3bert.model.word_head import HeadOf, WordHead, _split, fresh_head, load_masked_model
-
-from .families import FAMILIES, batch, tiny, tiny_bert
 
 
 def masked(family: str):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.exits.traces import make_trace, random_trace
 from tests.fixtures_trained import toy_rows
+from tests.runtime.fakes import fake, texts_of
 
 import de3bert
 from de3bert.data.read import read_table
@@ -15,8 +16,6 @@ from de3bert.errors import UsageError
 from de3bert.exits import Policy, replay
 from de3bert.runtime.engine import run_batch
 from de3bert.runtime.evaluate import evaluate
-
-from .fakes import fake, texts_of
 
 LINES = ["bandit", "bandit(c=0.2, mu=0.0)", "bandit(arms=0.4/0.6/0.95, c=0.5, mu=0.5)"]
 TRACE = replace(

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.exits.traces import random_trace
+from tests.runtime.fakes import fake, texts_of
 
 from de3bert.data.read import read_table
 from de3bert.exits import Policy
 from de3bert.exits.calibrate import measure
 from de3bert.runtime.evaluate import evaluate
-
-from .fakes import fake, texts_of
 
 TRACE = replace(random_trace(rows=40, exits=3), exit_layers=(2, 4, 6), distances=None)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.runtime.test_classifier import point
 
 import de3bert
 from de3bert.data.read import read_table
@@ -18,8 +19,6 @@ from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.runtime.latency import measure_latency
 from de3bert.runtime.points import store_points
 from de3bert.runtime.summary import summarise
-
-from .test_classifier import point
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from tests.fixtures_trained import toy_rows
+from tests.runtime.fakes import set_config
 
 import de3bert
 from de3bert import Prediction
@@ -15,8 +16,6 @@ from de3bert.exits import OperatingPoint, Policy
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.runtime.evaluate import evaluate
 from de3bert.runtime.points import store_points
-
-from .fakes import set_config
 
 TEXT = "the best film was a joy but the plot is dull"
 

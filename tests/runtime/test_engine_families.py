@@ -7,6 +7,8 @@ import pytest
 import torch
 from tests.fixtures_trained import toy_rows
 from tests.model.families import tiny
+from tests.runtime.spies import watch
+from tests.runtime.test_stopping import answers, clear_cut
 from transformers import PreTrainedTokenizerBase
 
 from de3bert import Classifier
@@ -14,9 +16,6 @@ from de3bert.exits import Policy, replay
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.torch_backend import TorchBackend
-
-from .spies import watch
-from .test_stopping import answers, clear_cut
 
 FAMILIES = (
     "albert-1-group",

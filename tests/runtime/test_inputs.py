@@ -7,13 +7,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tests.export.bundles import pointed_model, trained_bundle
+from tests.runtime.fakes import set_config
 
 import de3bert
 from de3bert.errors import UsageError
 from de3bert.exits import Policy
 from de3bert.model import EarlyExitForSequenceClassification
-
-from .fakes import set_config
 
 __all__ = ["pointed_model", "trained_bundle"]
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from tests.export.bundles import pointed_model, trained_bundle
+from tests.runtime.fakes import set_config
 
 import de3bert
 from de3bert.errors import De3Error
 from de3bert.files import read_json
-
-from .fakes import set_config
 
 __all__ = ["pointed_model", "trained_bundle"]
 

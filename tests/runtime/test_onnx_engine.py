@@ -19,6 +19,8 @@ from tests.export.bundles import (
     trained_bundle,
 )
 from tests.fixtures_trained import toy_rows
+from tests.runtime.fakes import of_any_kind
+from tests.runtime.test_stopping import PAIRS, POLICIES, PROPERTY, TEXTS, answers, spreading
 
 import de3bert
 from de3bert import Classifier
@@ -26,9 +28,6 @@ from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, replay
 from de3bert.exits.replay import margin
 from de3bert.runtime.classifier import WINDOW
-
-from .fakes import of_any_kind
-from .test_stopping import PAIRS, POLICIES, PROPERTY, TEXTS, answers, spreading
 
 __all__ = ["pointed_model", "trained_bundle"]
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from tests.export.bundles import bundle_copy, pointed_model, trained_bundle
+from tests.runtime.test_stopping import answers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import de3bert
 from de3bert import Classifier
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.manifest import sign
-
-from .test_stopping import answers
 
 __all__ = ["bundle_copy", "pointed_model", "trained_bundle"]
 

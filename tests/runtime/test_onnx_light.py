@@ -14,11 +14,10 @@ from tests.export.bundles import (
     pointed_model,
     trained_bundle,
 )
+from tests.runtime.fakes import set_config
+from tests.runtime.test_stopping import answers
 
 import de3bert
-
-from .fakes import set_config
-from .test_stopping import answers
 
 __all__ = ["bundle_copy", "int8_bundle", "pointed_model", "trained_bundle"]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.runtime.test_stopping import PROPERTY
 from tokenizers import (
     Tokenizer,
     decoders,
@@ -25,8 +26,6 @@ from de3bert.errors import De3Error
 from de3bert.export.write import write_tokenizer
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.tokens import BundleEncoder
-
-from .test_stopping import PROPERTY
 
 CORPUS = [
     "the best film was a joy but the plot is dull and the actors never start to act",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.export.bundles import POINTS, bundle_copy, files_of, pointed_model, trained_bundle
+from tests.runtime.test_classifier import point
 
 import de3bert
 from de3bert import Classifier
@@ -22,8 +23,6 @@ from de3bert.runtime.manifest import Manifest
 from de3bert.runtime.points import store_points
 from de3bert.runtime.summary import summarise
 from de3bert.runtime.weights import weights_sha256
-
-from .test_classifier import point
 
 __all__ = ["bundle_copy", "pointed_model", "trained_bundle"]
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import torch
 from tests.exits.traces import random_trace
+from tests.runtime.fakes import fake, texts_of
 
 import de3bert
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, replay
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.runtime.facts import Facts
-
-from .fakes import fake, texts_of
 
 TRACE = replace(
     random_trace(rows=60, exits=5, seed=8),

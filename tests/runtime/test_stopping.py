@@ -10,13 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.fixtures_trained import NEGATIVE, NEUTRAL, POSITIVE, toy_rows
+from tests.runtime.fakes import of_any_kind
+from tests.runtime.spies import watch
 
 from de3bert import Classifier, Prediction
 from de3bert.exits import Policy, Trace, curve, replay
 from de3bert.exits.replay import margin
-
-from .fakes import of_any_kind
-from .spies import watch
 
 POLICIES = (
     "edr(lambda=1.0) < 0.1",

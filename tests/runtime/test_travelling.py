@@ -18,13 +18,12 @@ import pytest
 from tests.exits.traces import random_trace
 from tests.export.bundles import pointed_model, trained_bundle
 from tests.fixtures_trained import toy_rows
+from tests.runtime.fakes import fake, texts_of
 
 import de3bert
 from de3bert.errors import De3Error
 from de3bert.exits import Policy
 from de3bert.model import EarlyExitForSequenceClassification
-
-from .fakes import fake, texts_of
 
 __all__ = ["pointed_model", "trained_bundle"]
 

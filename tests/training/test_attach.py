@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from tests.conftest import TINY_WORDS
 from tests.fixtures_trained import toy_recipe, toy_rows
 from tests.model.families import FAMILIES, batch
+from tests.training.classifiers import saved, tiny_classifier
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 import de3bert
@@ -23,8 +24,6 @@ from de3bert.model.loading import read_model
 from de3bert.training.attach import attach_model
 from de3bert.training.fit import fit
 from de3bert.training.recipe import recipe_from
-
-from .classifiers import saved, tiny_classifier
 
 NAMED = ("bert", "roberta", "distilbert", "deberta-v2", "modernbert", "electra", "albert-1-group",
          "xlm-roberta")  # fmt: skip

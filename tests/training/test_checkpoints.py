@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
+from tests.training.test_fit import furthest
 
 from de3bert.errors import De3Error
 from de3bert.training import checkpoints as checkpoints_module
@@ -19,8 +20,6 @@ from de3bert.training.fit import fit
 from de3bert.training.place import last_checkpoint, newest_checkpoint
 from de3bert.training.recipe import Recipe, recipe_from
 from de3bert.training.seal import SEAL, is_whole, seal
-
-from .test_fit import furthest
 
 FILES = ("model.safetensors", "optimizer.pt", "rng_state.pth", "scheduler.pt", "trainer_state.json")
 

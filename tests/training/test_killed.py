@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
+from tests.training.test_fit import furthest
 
 import de3bert
 from de3bert.errors import De3Error
@@ -23,8 +24,6 @@ from de3bert.locks import LOCK
 from de3bert.training.fit import fit
 from de3bert.training.place import is_finished
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
-
-from .test_fit import furthest
 
 KILLED = -9
 # Replaces a function by one that runs it for a while and is then killed in the middle.

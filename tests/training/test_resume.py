@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.fixtures_trained import toy_recipe
+from tests.training.test_fit import furthest
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import write_text
@@ -23,8 +24,6 @@ from de3bert.training.callbacks import SaveEvery
 from de3bert.training.fit import fit, is_finished
 from de3bert.training.order import EpochOrder
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
-
-from .test_fit import furthest
 
 EPOCHS, PER_EPOCH = 4, 30
 

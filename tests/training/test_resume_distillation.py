@@ -8,13 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.fixtures_trained import toy_recipe
+from tests.training.test_fit import furthest
+from tests.training.test_resume import interrupt_at
 
 from de3bert.training.fit import fit
 from de3bert.training.recipe import Recipe, recipe_from
 from de3bert.training.schedule import Schedule
-
-from .test_fit import furthest
-from .test_resume import interrupt_at
 
 METHODS = ("pkd", "theseus", "pd")
 # A teacher is given, so the first phase is the student's own: 30 steps in an epoch.

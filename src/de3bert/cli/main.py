@@ -11,11 +11,9 @@ import typer
 from de3bert import __version__
 from de3bert.cli import (
     adapt,
-    analyze,
     attach,
     bench,
     calibrate,
-    compare,
     curve,
     demo,
     evaluate,
@@ -23,7 +21,6 @@ from de3bert.cli import (
     export,
     inspect,
     methods,
-    paper,
     place_exits,
     predict,
     profile,
@@ -32,6 +29,7 @@ from de3bert.cli import (
     train,
 )
 from de3bert.cli.output import show_error
+from de3bert.cli.verbs import add_installed, add_verb
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import disk_is_full
 from de3bert.limits import LIMITS, set_limit
@@ -46,7 +44,7 @@ EXTRAS = {
     "onnxscript": "export",
     "openvino": "openvino",
     "optuna": "hpo",
-    "sklearn": "analyze",
+    "sklearn": "adapt",
 }
 
 app = typer.Typer(
@@ -59,12 +57,11 @@ app = typer.Typer(
 )
 VERBS = (
     demo, attach, train, search, trace, curve, calibrate, evaluate, predict, explain, inspect,
-    export, profile, place_exits, bench, methods, compare, analyze, adapt,
+    export, profile, place_exits, bench, methods, adapt,
 )  # fmt: skip
 for verb in VERBS:
-    name = verb.__name__.rsplit(".", 1)[-1]
-    app.command(name.replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
-app.add_typer(paper.app, name="paper", help=paper.HELP)
+    add_verb(app, verb.__name__.rsplit(".", 1)[-1].replace("_", "-"), verb)
+add_installed(app)
 
 
 def _version(wanted: bool) -> None:
@@ -113,8 +110,8 @@ def main() -> None:
         _show_refusal(error)
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
-        if str(error.name).startswith("de3bert"):
-            raise  # a fault of this package, not a missing extra
+        if str(error.name).startswith(("de3bert", "de3lab")):
+            raise  # a fault of ours, not a missing extra
         extra = EXTRAS.get(str(error.name).partition(".")[0], "train")
         show_error(f"this verb needs {error.name}. Install it with: pip install 'de3bert[{extra}]'")
         raise SystemExit(1) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from de3bert.cli.output import Voice, grid
 
 EXAMPLE = "Example: de3 methods de3"
 GROUPS = ("ours", "baseline", "early exit", "reference", "distillation", "tokens")
+SIZE = "12 layers, 768 wide, 2 classes"  # de3bert.model.standard_size.STANDARD
 COLUMNS = ["method", "heads", "prototypes", "router", "phases", "leaves by", "extra parameters"]
 
 
@@ -22,20 +24,30 @@ def run(
     """List the methods by group, or one with its parts, losses and options."""
     voice = Voice(json, quiet)
     from de3bert.methods import METHODS
-    from de3bert.study.declared import STANDARD, describe
 
     if name is not None:
-        found = describe(name)
+        found = _described(name)
         voice.result(found, *_details(found))
         return
-    every = [describe(each) for each in METHODS]
+    every = [_described(each) for each in METHODS]
     shown: list[Any] = []
     for group in sorted({each["group"] for each in every}, key=_place):
         rows = [_row(each) for each in every if each["group"] == group]
         shown += [grid(COLUMNS, rows, title=group), ""]
-    size = "{layers} layers, {hidden} wide, {classes} classes".format(**STANDARD)
-    shown.append(f"extra parameters: what exits add to {size}; `de3 methods NAME` tells more")
+    shown.append(f"extra parameters: what exits add to {SIZE}; `de3 methods NAME` tells more")
     voice.result(every, *shown)
+
+
+def _described(name: str) -> dict[str, Any]:
+    """What a method declares, and its extra parameters where torch is installed."""
+    from de3bert.methods.describe import describe
+
+    counted = None
+    if find_spec("torch") and find_spec("transformers"):
+        from de3bert.model.standard_size import exit_parameters
+
+        counted = exit_parameters(name)
+    return {**describe(name), "exit_parameters": counted}
 
 
 def _place(group: str) -> int:

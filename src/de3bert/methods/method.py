@@ -215,5 +215,9 @@ class MethodRegistry(Registry[Method]):
             isinstance(name, str) and NUMBERED.fullmatch(name) is not None
         )
 
+    def origin(self, name: str) -> str | None:
+        fitted = FITTED.fullmatch(name)
+        return super().origin(fitted["base"] if fitted else name)
+
 
 METHODS = MethodRegistry("method")

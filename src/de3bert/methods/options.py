@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from de3bert.errors import UsageError
@@ -53,7 +53,7 @@ class Choice:
         kind: what the words are, in messages; by default values of the option.
     """
 
-    words: tuple[str, ...]
+    words: Collection[str]
     kind: str = ""
 
     def check(self, name: str, value: OptionValue) -> None:
@@ -88,7 +88,7 @@ OPTIONS: dict[str, Range | Choice] = {
     "gamma": SHARE,
     "halves": Choice(("none", "fixed")),
     "hard": WEIGHT,
-    "hash": Choice(tuple(HASHES), HASHES.kind),
+    "hash": Choice(HASHES, HASHES.kind),
     "head_size": Range(1.0, 65_536.0, whole=True),
     "inner_rate": LEARNING_RATE,
     "joint_epochs": EPOCHS,

@@ -19,6 +19,7 @@ from de3bert.model.encoder import Encoder
 from de3bert.model.layout import Layout, find_layout
 from de3bert.model.pretrained import from_config
 from de3bert.objective.distance import DAR_FORMS
+from de3bert.plugins import check_imported
 from de3bert.registry import unknown
 
 __all__ = [
@@ -38,6 +39,7 @@ def empty_parts(config: EarlyExitConfig) -> tuple[Encoder, OriginalHead | None]:
 
     Their weights are still to be loaded.
     """
+    check_imported(config.plugins or (), f"The model of method {config.method}")
     final = None
     if config.heads == "attached":
         whole = from_config(AutoModelForSequenceClassification, config.backbone_config)

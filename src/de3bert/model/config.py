@@ -48,6 +48,7 @@ class EarlyExitConfig(PreTrainedConfig):
         text_pairs: whether a row is a pair of texts; None when that is not known.
         operating_points: name -> policy, target and what was measured.
         default_point: the point used when none is asked for; full depth when unset.
+        plugins: modules outside this package whose parts the model has; found when it is made.
     """
 
     model_type = "de3bert"
@@ -76,6 +77,7 @@ class EarlyExitConfig(PreTrainedConfig):
     text_pairs: bool | None = None
     operating_points: dict[str, Any] | None = None
     default_point: str | None = None
+    plugins: list[str] | None = None
 
     def __post_init__(self, **kwargs: Any) -> None:
         if self.backbone_config is None:
@@ -93,6 +95,10 @@ class EarlyExitConfig(PreTrainedConfig):
                     f"{name} must be one of {', '.join(kinds)}, got {getattr(self, name)!r:.60}."
                 )
         _check_temperatures(self.temperatures, len(self.exit_layers))
+        if self.plugins is None:
+            from de3bert.model.plugin_parts import plugins_of  # the parts themselves read a config
+
+            self.plugins = plugins_of(self) or None
 
     @property
     def encoder_config(self) -> PreTrainedConfig:

@@ -37,6 +37,7 @@ class Facts:
     numbered_labels: bool = False  # a number in rows of its data is the place of a class
     fitted: Mapping[str, Any] | None = None  # the rows that exits were fitted to, and how
     text_pairs: bool | None = None  # whether a row is a pair of texts; None: not known
+    plugins: tuple[str, ...] = ()  # modules outside this package whose parts the model has
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Facts:
@@ -63,6 +64,7 @@ class Facts:
                 fitted=_mapping(config, "fitted") or None,
                 numbered_labels=config.get("numbered_labels") is True,
                 text_pairs=_truth(config, "text_pairs"),
+                plugins=_names(config, "plugins"),
             )
         except KeyError as error:
             raise _damaged(f"{error} is missing") from error
@@ -123,6 +125,13 @@ def _truth(config: Mapping[str, Any], key: str) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise TypeError(f"{key} is true, false or null, got {value!r:.60}")
     return value
+
+
+def _names(config: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = config.get(key) or ()
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise TypeError(f"{key} is a list of names, got {value!r:.60}")
+    return tuple(value)
 
 
 def _hidden_size(backbone: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint
+from de3bert.plugins import not_imported
 from de3bert.printable import cut_list
 from de3bert.registry import unknown
 from de3bert.runtime.arguments import checked_name
@@ -97,7 +98,10 @@ class Loaded:
         try:
             return OperatingPoint.from_json(document)
         except De3Error as error:
-            raise De3Error(f'{self.source}, operating point "{name}": {error}') from error
+            hint = not_imported(self.config.plugins)
+            raise De3Error(
+                f'{self.source}, operating point "{name}": {error}{hint and " "}{hint}'
+            ) from error
 
     def point_name(self, point: str | None = None) -> str:
         """The point that is used when `point` is asked for: the model's default for None."""

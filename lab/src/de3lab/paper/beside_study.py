@@ -1,0 +1,186 @@
+"""Tables of studies: our scores beside the published ones, method by method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from de3lab.paper.item import Item
+from de3lab.paper.names import task_name
+from de3lab.paper.published import METRICS, published
+from de3lab.paper.stored import Stored
+from de3lab.tabular import Grid
+
+__all__ = ["study_tables"]
+
+Document = Mapping[str, Any]
+AVERAGE, AVG = "average", "AVG"
+OURS, PAPER = " ours", " paper"
+
+
+def study_tables(item: Item, stored: Stored) -> list[Grid]:
+    """One table for each of the paper's speeds, the full model among the first."""
+    assert item.trained is not None
+    document = stored.study(item.trained.study)
+    report = published()[item.name]
+    full = report.get("1", {})
+    tables = []
+    for speed in (key for key in report if key != "1"):
+        methods = {**full, **report[speed]}
+        tables.append(_table(item, document, speed, methods, _more(item, document, speed, methods)))
+    return tables
+
+
+def _more(
+    item: Item, document: Document | None, speed: str, methods: Mapping[str, Any]
+) -> list[str]:
+    """Methods of ours that the paper's table lacks and that have a score here."""
+    if document is None:
+        return []
+    known = {item.renamed.get(name, name) for name in methods}
+    return [
+        each["name"]
+        for each in document["methods"]
+        if each["ranked"]
+        and each["name"] not in known
+        and any(each["name"] in found for found in document["scores"].get(speed, {}).values())
+    ]
+
+
+def _table(
+    item: Item,
+    document: Document | None,
+    speed: str,
+    methods: Mapping[str, Mapping[str, Any]],
+    more: Sequence[str],
+) -> Grid:
+    tasks = _tasks(document, methods)
+    heads = [task_name(t) + who for t in tasks for who in (OURS, PAPER)]
+    rows = []
+    for name, row in methods.items():
+        ours = item.renamed.get(name, name)
+        rows.append(_row(document, speed, ours, _shown(row["name"], ours), tasks, row))
+    rows += [_row(document, speed, name, name, tasks, {}) for name in more]
+    columns = ("method", *heads, AVG + OURS, AVG + PAPER)
+    return _without_empty(Grid(f"Layer speed-up {speed}x", columns, tuple(rows), ""), document)
+
+
+def _without_empty(table: Grid, document: Document | None) -> Grid:
+    """The table without columns of ours that have nothing; its note names their tasks."""
+    ours = [number for number, head in enumerate(table.columns) if head.endswith(OURS)]
+    empty = [number for number in ours if all(row[number] is None for row in table.rows)]
+    kept = [number for number in range(len(table.columns)) if number not in empty]
+    heads = tuple(table.columns[number] for number in kept)
+    rows = tuple(tuple(row[number] for number in kept) for row in table.rows)
+    missing = [table.columns[number].removesuffix(OURS) for number in empty]
+    return Grid(
+        table.title, heads, rows, _note(document, [task for task in missing if task != AVG])
+    )
+
+
+def _shown(published_name: str, ours: str) -> str:
+    return f"{published_name} ({ours})"
+
+
+def _row(
+    document: Document | None,
+    speed: str,
+    method: str,
+    shown: str,
+    tasks: Sequence[str],
+    row: Mapping[str, Any],
+) -> tuple[Any, ...]:
+    cells: list[str | None] = []
+    for task in tasks:
+        cells += [_ours(document, speed, method, task), _theirs(row.get(task))]
+    average = f"{row[AVERAGE]:.1f}" if AVERAGE in row else None
+    return (shown, *cells, _mean(document, speed, method, tasks), average)
+
+
+def _tasks(document: Document | None, methods: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The paper's tasks, those that are measured here first."""
+    named = (
+        task for row in methods.values() for task, cell in row.items() if isinstance(cell, dict)
+    )
+    known = dict.fromkeys(named)
+    measured = [task for task in known if _is_measured(document, task)]
+    return list(dict.fromkeys([*measured, *known]))
+
+
+def _is_measured(document: Document | None, task: str) -> bool:
+    return document is not None and bool(document["exits"].get(task))
+
+
+def _ours(document: Document | None, speed: str, method: str, task: str) -> str | None:
+    seen = None if document is None else _seen(document, speed, method, task)
+    if document is None or seen is None:
+        return None
+    metrics = next(each["metrics"] for each in document["tasks"] if each["name"] == task)
+    each = seen.get("each") or {metrics[0]: seen["mean"]}
+    text = "/".join(f"{100 * each[metric]:.1f}" for metric in metrics if metric in each)
+    spread = "" if seen["sd"] is None else f" ± {100 * seen['sd']:.1f}"
+    if seen["n"] < _most_seeds(document, task):  # not to be compared with means of more
+        spread += f" [n = {seen['n']}]"
+    at = seen.get("layer_speedup")
+    return text + spread + (f" ({at:.2f}x)" if at is not None else "")
+
+
+def _seen(document: Document, speed: str, method: str, task: str) -> Document | None:
+    """The score at a speed, or the only one of a model that has one speed."""
+    found: Document | None = document["scores"].get(speed, {}).get(task, {}).get(method)
+    if found is None and method == "full":
+        found = document["points"].get(task, {}).get(method)
+    return found
+
+
+def _theirs(cell: Mapping[str, float] | None) -> str | None:
+    if cell is None:
+        return None
+    text = "/".join(f"{cell[metric]:.1f}" for metric in METRICS if metric in cell)
+    return text + (f" ({cell['speed']:.2f}x)" if "speed" in cell else "")
+
+
+def _mean(document: Document | None, speed: str, method: str, tasks: Sequence[str]) -> str | None:
+    """The average over all tasks of the table; none as long as one is missing."""
+    if document is None:
+        return None
+    seen = [_seen(document, speed, method, task) for task in tasks]
+    known = [each["mean"] for each in seen if each is not None]
+    return f"{100 * sum(known) / len(known):.1f}" if len(known) == len(tasks) else None
+
+
+def _note(document: Document | None, missing: Sequence[str]) -> str:
+    note = "Percent; in brackets a layer speed-up that is not the table's. "
+    if document is None:
+        return note + "Nothing is measured here yet."
+    parts = []
+    for task in document["tasks"]:
+        if task_name(task["name"]) not in missing and task["rows"] is not None:
+            rows = task["rows"].get("test-" + task["test"])
+            parts.append(
+                f"{task_name(task['name'])}: {'/'.join(task['metrics'])} on "
+                f"{task['test']} ({rows} rows), {_seeds(document, task['name'])}"
+            )
+    note += "; ".join(parts) + "."
+    return note + (f" Not measured here: {', '.join(missing)}." if missing else "")
+
+
+def _seeds(document: Document, task: str) -> str:
+    """How many seeds stand behind the scores: from the fewest to the most."""
+    counts = _seed_counts(document, task)
+    if not counts:
+        return "no seed yet"
+    low, high = min(counts), max(counts)
+    if low == high:
+        return "1 seed" if low == 1 else f"{low} seeds"
+    return f"{high} seeds where no other number n stands"
+
+
+def _most_seeds(document: Document, task: str) -> int:
+    return max(_seed_counts(document, task), default=0)
+
+
+def _seed_counts(document: Document, task: str) -> set[int]:
+    tables = [each.get(task, {}) for each in document["scores"].values()]
+    tables.append(document["points"].get(task, {}))
+    return {seen["n"] for table in tables for seen in table.values()}

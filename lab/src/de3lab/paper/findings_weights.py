@@ -1,0 +1,106 @@
+"""Findings about the two weights: lambda of the distance ratio and alpha of the regulariser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from de3lab.paper.judging import ENOUGH, LEVEL, Holds, Judged, Sample, above, by_trends
+from de3lab.paper.names import task_name
+from de3lab.paper.published import published
+from de3lab.paper.stored import Stored
+from de3lab.paper.verdict import Finding, Verdict, unmeasured, verdict
+
+__all__ = ["WEIGHTS"]
+
+FLAT = "flat"  # the shape of scores that no lambda changes
+
+
+def lambda_grows(stored: Stored) -> Verdict:
+    """Spearman's correlation of the best lambda with the layer speed-up, run by run.
+
+    Speeds at which all lambdas score the same have no best one and do not count.
+    """
+    values: list[float] = []
+    trends, said = [], []
+    for task, document in stored.results("lambda").items():
+        numbers = document["numbers"]
+        told = [each for each in numbers["by_speed"] if each["shape"] != FLAT]
+        speeds = [each["speed"] for each in told]
+        best = zip(*(each["best_lambda_of_runs"] for each in told), strict=True)
+        values += [_rank_correlation(speeds, run) for run in best]
+        trends.append(numbers["trends"]["best_lambda"])
+        listed = ", ".join(f"{each['best_lambda']:g} at {each['speed']:g}x" for each in told)
+        said.append(f"{task_name(task)} {listed or 'all are equally good'}")
+    if not trends:
+        return unmeasured("lambda")
+    judged = by_trends(trends, "the best lambda grows with the layer speed-up")
+    if len(values) >= ENOUGH:
+        judged = above(Sample(values))
+        test = f"Spearman's rho of best lambda and layer speed-up of each run; {judged.test}"
+        judged = Judged(judged.holds, test, judged.numbers)
+    return verdict(judged, f"Best lambda: {'; '.join(said)}.")
+
+
+def alpha_does_not_matter(stored: Stored) -> Verdict:
+    """The range of mean scores over alpha, below one point at every speed."""
+    limit = published()["alpha"]["largest_change"] / 100
+    found = [
+        {**each, "task": task, "runs": min(document["numbers"]["runs"])}
+        for task, document in stored.results("alpha").items()
+        for each in document["numbers"]["by_speed"]
+    ]
+    if not found:
+        return unmeasured("alpha")
+    widest = max(found, key=lambda each: float(each["range"]))
+    said = (
+        f"The largest range is {100 * widest['range']:.2f} points "
+        f"({task_name(widest['task'])} at {widest['speed']:g}x)."
+    )
+    p = _tukey(widest)
+    noise = "" if p is None else f", Tukey's test against the spread of seeds p = {p:.2g}"
+    test = (
+        f"ranges of the means at {len(found)} tasks and speeds below {100 * limit:g} point{noise}"
+    )
+    holds: Holds = "not significant"
+    if p is None:
+        test = "no test: one run of each alpha says nothing about noise"
+    elif widest["range"] < limit:
+        holds = "yes"
+    elif p < LEVEL:
+        holds = "no"
+    return Verdict(holds, said, test, {"range": widest["range"], "p": p, "n": widest["runs"]})
+
+
+def _rank_correlation(x: Any, y: Any) -> float:
+    """Spearman's rho; 0 where one of them is the same everywhere, which is no trend."""
+    if min(len(set(x)), len(set(y))) < 2:
+        return 0.0
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(x, y).statistic)
+
+
+def _tukey(seen: Mapping[str, Any]) -> float | None:
+    """How likely so large a range of means is by the spread between seeds alone; None with one."""
+    if seen["run_sd"] is None or seen["runs"] < 2:
+        return None
+    from scipy.stats import studentized_range
+
+    groups, runs = len(seen["scores"]), seen["runs"]
+    if seen["run_sd"] == 0:
+        return 1.0 if seen["range"] == 0 else 0.0
+    q = seen["range"] / (seen["run_sd"] / math.sqrt(runs))
+    return float(studentized_range.sf(q, groups, groups * (runs - 1)))
+
+
+WEIGHTS = {
+    finding.name: finding
+    for finding in (
+        Finding("lambda", "The best lambda grows with the layer speed-up.", ("lambda",),
+                lambda_grows),
+        Finding("alpha", "The choice of alpha changes scores by less than 1 %.", ("alpha",),
+                alpha_does_not_matter),
+    )
+}  # fmt: skip

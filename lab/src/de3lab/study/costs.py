@@ -1,0 +1,40 @@
+"""What a method costs at a speed besides layers: operations per text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from de3lab.study.flops import flops_at
+from de3lab.study.lines import speed_key
+from de3lab.study.results import Results
+
+__all__ = ["OWN", "flops_table"]
+
+OWN = "own"  # the key of a method that has one speed
+
+
+def flops_table(results: Results) -> dict[str, Any]:
+    """Task -> method -> speed -> operations, by the first finished seed."""
+    table: dict[str, Any] = {}
+    for task in results.tasks:
+        rows = {}
+        for method in results.spec.methods:
+            for seed, found in results.each(task, method)[:1]:
+                record = results.records_of[task, method, seed]
+                rows[method] = {
+                    key: flops_at(
+                        record["flops"], record["exit_layers"], record["base_depth"] / speed
+                    )
+                    for key, speed in _speeds(results, found).items()
+                }
+        table[task] = rows
+    return table
+
+
+def _speeds(results: Results, found: Mapping[str, Any]) -> dict[str, float]:
+    """The study's speeds that were reached, or the one there is."""
+    if found["point"] is not None:
+        return {OWN: float(found["point"]["layer_speedup"])}
+    keys = {speed_key(speed): speed for speed in results.spec.speeds}
+    return {key: speed for key, speed in keys.items() if found["at"][key] is not None}

@@ -1,0 +1,124 @@
+"""The report of a study: one folder with records, numbers, tables, figures and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from de3bert.errors import De3Error
+from de3bert.files import write_json, write_text
+from de3bert.machine import versions
+from de3bert.methods import METHODS
+from de3lab.study.aggregate import aggregate
+from de3lab.study.collect import collect
+from de3lab.study.costs import flops_table
+from de3lab.study.drawings import draw_all
+from de3lab.study.execute import Study
+from de3lab.study.latency import read_latency
+from de3lab.study.page import page
+from de3lab.study.results import Results, is_ranked
+from de3lab.study.tables import markdown, tex
+
+__all__ = ["FORMAT", "VERSION", "summarise", "write_report"]
+
+FORMAT, VERSION = "de3bert-study", 1
+
+
+def write_report(
+    study: Study,
+    place: Path,
+    *,
+    exact: bool = True,
+    note: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Writes everything that can be said from what is finished; the content of `study.json`.
+
+    Args:
+        exact: see `collect`.
+    """
+    with _sound(study, place):
+        records = collect(study, place, exact=exact, note=note)
+    if not records:
+        raise De3Error(
+            f"Nothing of this study is finished in {study.runs} or {place / 'runs'}, so there is "
+            "nothing to report. Run `de3 compare` without --report-only first."
+        )
+    with _sound(study, place):
+        document = {**summarise(study, records), "latency": read_latency(place)}
+        _write(place, document, note)
+    return document
+
+
+@contextmanager
+def _sound(study: Study, place: Path) -> Iterator[None]:
+    """A De3Error where a record, which anybody may have changed, does not hold what it should."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise De3Error(
+            f"A record in {place / 'runs'} or {study.runs} is damaged: a report cannot be made of "
+            f"it ({error!r:.200}). Remove the record that was changed, and run the study again."
+        ) from error
+
+
+def _write(place: Path, document: dict[str, Any], note: Callable[[str], None]) -> None:
+    write_json(place / "study.json", document)
+    write_text(place / "table.md", markdown(document))
+    write_text(place / "table.tex", tex(document))
+    write_text(place / "index.html", page(document))
+    if find_spec("matplotlib") is None:
+        note("no figures: they need matplotlib (pip install 'de3bert[plot]')")
+    else:
+        draw_all(place, document)
+
+
+def summarise(study: Study, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """`study.json`: what was compared, how far it is, and all aggregated numbers."""
+    spec, results = study.spec, Results(study.spec, records)
+    done = {(r["task"], r["training"], r["seed"]) for r in records}
+    missing = [job.label for job in study.jobs if job.identity not in done]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "title": spec.title,
+        "command": study.command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "machines": sorted({str(record["machine"]) for record in records}),
+        "backbone": spec.backbone,
+        "progress": {"done": len(done), "of": len(study.jobs), "missing": missing},
+        "speeds": spec.speeds,
+        "methods": [_method(name) for name in spec.methods],
+        "tasks": [_task(study, task.name, records) for task in spec.task],
+        **aggregate(results),
+        "flops": flops_table(results),
+    }
+
+
+def _method(name: str) -> dict[str, Any]:
+    method = METHODS[name]
+    return {
+        "name": name,
+        "group": method.group,
+        "summary": method.summary,
+        "citation": method.citation,
+        "ranked": is_ranked(name),
+        "training": method.training or name,
+    }
+
+
+def _task(study: Study, name: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    task = next(each for each in study.spec.task if each.name == name)
+    rows = next((record["rows"] for record in records if record["task"] == name), None)
+    return {
+        "name": name,
+        "metric": task.metric,
+        "metrics": task.metrics,
+        "test": task.main_test,
+        "seeds": study.spec.seeds_of(task),
+        "rows": rows,
+    }

@@ -1,0 +1,90 @@
+"""The scores of all finished runs, by task, method and seed: what aggregation reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from de3bert.methods import METHODS
+from de3lab.study.lines import speed_key
+from de3lab.study.spec import StudySpec
+
+__all__ = ["Results", "is_ranked"]
+
+Found = Mapping[str, Any]
+
+
+def is_ranked(method: str) -> bool:
+    """The oracle reads the labels: it is shown, never ranked nor tested."""
+    return "oracle" not in METHODS[method].families
+
+
+@dataclass(frozen=True)
+class Results:
+    """Finished runs of a study, on the main test rows of each task."""
+
+    spec: StudySpec
+    records: Sequence[Mapping[str, Any]]
+
+    @cached_property
+    def found(self) -> dict[tuple[str, str, int], Found]:
+        """(task, method, seed) -> what the method scored on the task's main test rows."""
+        main = {task.name: task.main_test for task in self.spec.task}
+        return {
+            (record["task"], method, record["seed"]): scored["tests"][main[record["task"]]]
+            for record in self.records
+            for method, scored in record["methods"].items()
+            if method in self.spec.methods
+        }
+
+    @cached_property
+    def records_of(self) -> dict[tuple[str, str, int], Mapping[str, Any]]:
+        """(task, method, seed) -> the record of the run that the method reads."""
+        return {
+            (record["task"], method, record["seed"]): record
+            for record in self.records
+            for method in record["methods"]
+        }
+
+    @property
+    def tasks(self) -> list[str]:
+        return [task.name for task in self.spec.task]
+
+    @property
+    def ranked(self) -> list[str]:
+        return [method for method in self.spec.methods if is_ranked(method)]
+
+    def seeds(self, task: str, methods: Iterable[str]) -> list[int]:
+        """The seeds that all these methods have finished on a task."""
+        listed = next(each for each in self.spec.task if each.name == task)
+        names = list(methods)
+        return [
+            seed
+            for seed in self.spec.seeds_of(listed)
+            if all((task, method, seed) in self.found for method in names)
+        ]
+
+    @cached_property
+    def complete(self) -> list[str]:
+        """The tasks that every ranked method has finished with at least one common seed."""
+        return [task for task in self.tasks if self.seeds(task, self.ranked)]
+
+    def each(self, task: str, method: str) -> list[tuple[int, Found]]:
+        """(seed, result) of every finished seed."""
+        return [(seed, self.found[task, method, seed]) for seed in self.seeds(task, [method])]
+
+    def values(self, task: str, method: str, speed: float) -> dict[int, float]:
+        """Seed -> score at a speed, where it is reached."""
+        key = speed_key(speed)
+        reached = {seed: found["at"].get(key) for seed, found in self.each(task, method)}
+        return {seed: float(seen["score"]) for seed, seen in reached.items() if seen is not None}
+
+    def pairs(
+        self, task: str, ours: str, theirs: str, speed: float
+    ) -> tuple[list[float], list[float]]:
+        """The scores of two methods for the seeds that both have."""
+        first, second = self.values(task, ours, speed), self.values(task, theirs, speed)
+        both = [seed for seed in first if seed in second]
+        return [first[seed] for seed in both], [second[seed] for seed in both]

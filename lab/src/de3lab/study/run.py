@@ -1,0 +1,107 @@
+"""Working through a study: one training after the other, with progress, until stopped or done."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from de3bert.errors import De3Error
+from de3bert.files import write_text
+from de3lab.study.collect import keep_record
+from de3lab.study.execute import Study
+from de3lab.study.plan import Job, selected
+from de3lab.study.progress import Clock
+
+__all__ = ["FAILURE", "check_failures", "run_study"]
+
+FAILURE = "failure.txt"
+
+
+def run_study(
+    study: Study,
+    place: Path,
+    *,
+    only: Sequence[str] = (),
+    progress: bool = True,
+    fresh: bool = False,
+    note: Callable[[str], None] = lambda text: None,
+) -> dict[str, str]:
+    """Does what is not done yet, in the order of the plan; each record is copied to `place`.
+
+    Run in several processes at once, each takes the trainings that no other one is at.
+
+    A training that fails is noted and left out, and the study goes on with the next: hours of work
+    on other methods must not wait for it. What could be refused is refused before any training.
+
+    Args:
+        only: filters, see `selected`.
+        fresh: starts unfinished trainings over.
+
+    Returns:
+        Label -> reason of the trainings that failed.
+    """
+    jobs = selected(study.jobs, only)
+    study.check()
+    known = {job.identity: record for job in jobs if (record := study.stored(job)) is not None}
+    for record in known.values():
+        keep_record(place, record)
+    rows = {job.task.name: study.material(job).train_rows for job in jobs}
+    clock = Clock(jobs, known.values(), rows)
+    failed = {}
+    with _stopped_by_sigterm():
+        for job in (job for job in jobs if job.identity not in known):
+            with study.claim(job) as mine:
+                if not mine:
+                    note(f"{job.label}: another process is at it")
+                    continue
+                note(clock.line(job))
+                try:
+                    record = study.run(job, progress=progress, fresh=fresh)
+                except Exception as error:  # see above: whatever a method may raise
+                    failed[job.label] = _reason(study, job, error)
+                    note(f"{job.label} failed: {failed[job.label]}")
+                    continue
+            clock.done(record)
+            keep_record(place, record)
+    return failed
+
+
+def check_failures(failed: dict[str, str]) -> None:
+    """De3Error that lists what failed, if anything did."""
+    if failed:
+        lines = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
+        raise De3Error(
+            f"{len(failed)} trainings failed and are not in the report:\n{lines}\n"
+            "Run the same command again to try them once more."
+        )
+
+
+def _reason(study: Study, job: Job, error: Exception) -> str:
+    """What went wrong, in a line; where it is no message for users, the whole story in a file."""
+    if isinstance(error, De3Error):
+        return str(error)
+    path = study.folder(job) / FAILURE
+    write_text(path, "".join(traceback.format_exception(error)))
+    return f"{type(error).__name__}: {error} (more in {path})"
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the study like Ctrl-C, also between trainings."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        old = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread: signals are somebody else's business
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)

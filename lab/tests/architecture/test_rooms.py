@@ -1,0 +1,69 @@
+"""The shape of the laboratory: it imports the product, downwards only, and files stay small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.architecture.test_rooms import DRAWERS, LONGEST_FILE, imported, rooms_imported
+
+import de3bert
+import de3lab
+
+ROOT = Path(de3lab.__file__).parent
+MAY_IMPORT = {
+    "cli": {"study", "analysis", "paper"},
+    "paper": {"study", "analysis", "figures", "tabular"},
+    "analysis": {"study", "figures", "tabular"},
+    "study": {"figures", "tabular"},
+    "figures": set(),
+    "bench": set(),
+    "tabular": set(),
+}
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+def test_imports_go_downwards_only(room):
+    files = [path for path in modules() if room_of(path) == room]
+    assert files
+    for path in files:
+        assert rooms_imported(path, ROOT) <= MAY_IMPORT[room] | {room}, path
+
+
+def test_every_room_has_its_rule():
+    assert {room_of(path) for path in modules()} - {"__init__"} == set(MAY_IMPORT)
+
+
+def test_only_verbs_use_the_products_verbs():
+    for path in (path for path in modules() if room_of(path) != "cli"):
+        assert not [name for name in imported(path) if name.startswith("de3bert.cli")], path
+
+
+def test_verbs_import_the_heavy_rooms_only_when_they_run():
+    for path in (path for path in modules() if room_of(path) == "cli"):
+        top = {".".join(name.split(".")[:2]) for name in imported(path, top_only=True)}
+        assert top <= {"de3bert.cli", "de3bert.errors", "de3bert.files"} | {
+            name for name in top if not name.startswith(("de3bert", "de3lab"))
+        }, path
+
+
+def test_no_drawers_for_everything():
+    names = {part for path in modules() for part in path.relative_to(ROOT).with_suffix("").parts}
+    assert not names & DRAWERS
+
+
+def test_files_stay_small():
+    long = [path for path in modules() if len(path.read_text().splitlines()) > LONGEST_FILE]
+    assert not long
+
+
+def test_one_version():
+    assert de3lab.__version__ == de3bert.__version__

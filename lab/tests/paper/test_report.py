@@ -1,0 +1,314 @@
+"""The report: from nothing, from toy results, from broken files; self-contained and complete."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from de3lab.paper.beside_signals import speed_tables
+from de3lab.paper.beside_study import study_tables
+from de3lab.paper.findings import FINDINGS
+from de3lab.paper.items import ITEMS
+from de3lab.paper.published import published
+from de3lab.paper.report import build_report, write_report
+from de3lab.paper.stored import Stored
+
+
+class Reader(HTMLParser):
+    """Collects what a page refers to, and whether its tags are closed."""
+
+    VOID = ("meta", "img", "br", "link", "input", "hr")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.images: list[dict[str, str | None]] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if "id" in given:
+            self.ids.append(given["id"])
+        if tag == "a":
+            self.links.append(given["href"])
+        if tag == "img":
+            self.images.append(given)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def report(made, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("report")
+    write_report(build_report(made / "results"), out, "de3 paper all")
+    return out
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("empty")
+    write_report(build_report(out / "nothing"), out, "de3 paper all")
+    return out
+
+
+def text_of(folder: Path, name: str) -> str:
+    return (folder / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("which", ["report", "empty"])
+def test_the_page_stands_alone(which, request):
+    text = text_of(request.getfixturevalue(which), "index.html")
+    page = Reader(text)
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert len(page.ids) == len({*page.ids})
+    assert all(image["src"].startswith("data:image/") and image["alt"] for image in page.images)
+    assert "<script" not in text
+    assert "{{" not in text
+    assert "default-src 'none'" in text
+    outside = re.sub(r'src="data:[^"]*"', "", text)
+    assert not re.search(r"https?://", outside)
+
+
+@pytest.mark.parametrize("which", ["report", "empty"])
+def test_every_item_and_finding_is_there(which, request):
+    folder = request.getfixturevalue(which)
+    page, twin = text_of(folder, "index.html"), text_of(folder, "README.md")
+    for item in ITEMS.values():
+        assert f'<section id="{item.name}"' in page
+        assert f"## {item.reference}: {item.title}" in twin
+        assert f'<a id="{item.name}"></a>' in twin
+        if item.trained is not None:
+            assert item.command in page
+            assert item.command in twin
+    findings = json.loads(text_of(folder, "findings.json"))
+    assert [each["name"] for each in findings] == [finding.name for finding in FINDINGS]
+
+
+def test_without_results_everything_is_unmeasured(empty):
+    findings = json.loads(text_of(empty, "findings.json"))
+    assert {each["holds"] for each in findings} == {"not measured"}
+    page = Reader(text_of(empty, "index.html"))
+    assert page.images == []
+    # The published numbers are there all the same.
+    for number in ("83.2 (2.04x)", "0.569", "786.4K", "67k"):
+        assert number in text_of(empty, "index.html")
+        assert number in text_of(empty, "README.md")
+
+
+def test_toy_results_are_judged_and_shown(report, made):
+    findings = {each["name"]: each for each in json.loads(text_of(report, "findings.json"))}
+    assert findings["entropy"]["holds"] in ("yes", "no", "not significant")
+    assert findings["entropy"]["numbers"]["n"] == 1
+    assert findings["exits"]["holds"] in ("yes", "no")
+    assert findings["networks"]["holds"] == "not measured"
+    images = Reader(text_of(report, "index.html")).images
+    stored = len([*(made / "results" / "paper").glob("*/*/result.json")])
+    assert stored == 5
+    assert len(images) == stored + 1  # and the curves of the main table
+    twin = text_of(report, "README.md")
+    pictures = re.findall(r"!\[[^\]]+\]\((figures/[^)]+)\)", twin)
+    assert len(pictures) == len(images)
+    assert all((report / path).exists() for path in pictures)
+
+
+def test_settings_are_stated(report):
+    page = text_of(report, "index.html")
+    assert "160 training rows, 120 rows of dev, seed 1" in page
+    assert "BERT-base, development set of QNLI" in page
+    assert "measured on SST-2; not yet on QNLI" in page
+    assert "3 of 3 trainings finished" not in page  # `full` was needed by none of the items
+
+
+def test_the_same_results_give_the_same_files(made, report, tmp_path):
+    write_report(build_report(made / "results"), tmp_path, "de3 paper all")
+    for path in report.rglob("*"):
+        if path.is_file():
+            assert (tmp_path / path.relative_to(report)).read_bytes() == path.read_bytes(), path
+
+
+def test_figures_of_an_earlier_report_go(made, tmp_path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "old-sst2.svg").write_text("old", encoding="utf-8")
+    (tmp_path / "figures" / "mine.txt").write_text("kept", encoding="utf-8")
+    write_report(build_report(made / "results"), tmp_path, "de3 paper all")
+    assert not (tmp_path / "figures" / "old-sst2.svg").exists()
+    assert (tmp_path / "figures" / "mine.txt").exists()
+
+
+def spoil(path: Path, how: str) -> None:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if how == "half":
+        path.write_text("{", encoding="utf-8")
+    elif how == "newer":
+        path.write_text(json.dumps({**document, "version": 99}), encoding="utf-8")
+    elif how == "other":
+        path.write_text(json.dumps({**document, "format": "something"}), encoding="utf-8")
+    elif how == "wrong":
+        path.write_text(json.dumps({**document, "analysis": "lambda"}), encoding="utf-8")
+    else:
+        path.write_text(json.dumps({**document, "numbers": {}}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("how", ["half", "newer", "other", "wrong", "lacking"])
+def test_a_broken_result_is_named_and_left_out(made_copy, how):
+    spoil(made_copy / "results" / "paper" / "indicator" / "sst2" / "result.json", how)
+    report = build_report(made_copy / "results")
+    assert len(report.problems) == 1
+    assert "indicator/sst2" in report.problems[0]
+    assert report.verdicts["entropy"].holds == "not measured"
+    assert report.verdicts["exits"].holds != "not measured"
+
+
+@pytest.mark.parametrize("how", ["half", "newer", "other"])
+def test_a_broken_study_is_named_and_left_out(made_copy, how, tmp_path):
+    spoil(made_copy / "results" / "paper_methods" / "study.json", how)
+    report = build_report(made_copy / "results")
+    assert len(report.problems) == 1
+    assert "paper_methods/study.json" in report.problems[0]
+    assert report.verdicts["rules"].holds == "not measured"
+    write_report(report, tmp_path / "report", "de3 paper all")
+    assert "paper_methods/study.json" in text_of(tmp_path / "report", "index.html")
+
+
+def test_any_text_may_be_in_the_results(made_copy, tmp_path):
+    path = made_copy / "results" / "paper" / "indicator" / "sst2" / "result.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    nasty = "<script>alert(1)</script> | {{title}} `x`"
+    path.write_text(json.dumps({**document, "machine": nasty}), encoding="utf-8")
+    write_report(build_report(made_copy / "results"), tmp_path, "de3 paper all")
+    page = text_of(tmp_path, "index.html")
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def study_document(**scores: dict[str, float]) -> dict:
+    """A `study.json` with scores of SST-2 at 2x: method -> mean."""
+    found = {
+        method: {"mean": seen["mean"], "sd": seen.get("sd"), "n": 3,
+                 "each": {"accuracy": seen["mean"]}, "values": {"42": seen["mean"]}}
+        for method, seen in scores.items()
+    }  # fmt: skip
+    return {
+        "format": "de3bert-study", "version": 1,
+        "tasks": [{"name": "sst2", "metrics": ["accuracy"], "metric": "accuracy", "test": "dev",
+                   "seeds": [42], "rows": {"train": 10, "test-dev": 20}}],
+        "methods": [{"name": name, "ranked": True} for name in (*scores, "full")],
+        "scores": {"2": {"sst2": found}, "3": {"sst2": {}}},
+        "points": {"sst2": {"full": {"mean": 0.912, "sd": None, "n": 1, "layer_speedup": 1.0}}},
+        "exits": {"sst2": {"full": {"12": 0.9}}}, "curves": {"sst2": {}}, "chosen": "de3",
+    }  # fmt: skip
+
+
+def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
+    place = tmp_path / "paper_methods" / "study.json"
+    place.parent.mkdir()
+    document = study_document(de3={"mean": 0.9034, "sd": 0.0041}, mine={"mean": 0.5})
+    place.write_text(json.dumps(document), encoding="utf-8")
+    two, three = study_tables(ITEMS["methods"], Stored(tmp_path))
+    assert two.columns[:3] == ("method", "SST-2 ours", "SST-2 paper")  # what is measured first
+    rows = {row[0]: row for row in two.rows}
+    assert rows["DE3-BERT (de3)"][1:3] == ("90.3 ± 0.4", "92.5 (2.02x)")
+    assert rows["BERT-base (full)"][1:3] == ("91.2 [n = 1] (1.00x)", "93.5 (1.00x)")
+    assert rows["PABEE (pabee)"][1:3] == (None, "89.3 (1.95x)")
+    assert rows["mine"][1:3] == ("50.0", None)  # a method that the paper does not have
+    assert rows["DE3-BERT (de3)"][-1] == "82.6"
+    heads = [head for head in two.columns if head.endswith(" ours")]
+    assert heads == ["SST-2 ours"]  # no average as long as tasks are missing
+    assert "AVG paper" in two.columns
+    assert two.note.endswith("Not measured here: MNLI, MRPC, QNLI, QQP, RTE.")
+    assert {len(row) for row in two.rows} == {len(two.columns)}
+    assert "mine" not in {row[0] for row in three.rows}
+    assert {row[0] for row in three.rows} >= {"BERT-4L (layers-4)", "BERT-base (full)"}
+
+
+def test_a_mean_of_fewer_seeds_says_so(tmp_path):
+    place = tmp_path / "paper_methods" / "study.json"
+    place.parent.mkdir()
+    document = study_document(de3={"mean": 0.9, "sd": 0.01}, gpfee={"mean": 0.8})
+    document["scores"]["2"]["sst2"]["gpfee"]["n"] = 1
+    place.write_text(json.dumps(document), encoding="utf-8")
+    two, _ = study_tables(ITEMS["methods"], Stored(tmp_path))
+    rows = {row[0]: row[1] for row in two.rows}
+    assert rows["DE3-BERT (de3)"] == "90.0 ± 1.0"
+    assert rows["GPFEE (gpfee)"] == "80.0 [n = 1]"
+    assert "3 seeds where no other number n stands" in two.note
+
+
+def speeds_document(matched: bool, taus: list[float]) -> dict:
+    thresholds = [
+        {"tau": tau, "layers": 24.0 - number, "seconds": 0.1, "flops": 4e9}
+        for number, tau in enumerate(taus)
+    ]
+    return {"numbers": {"matched": matched, "rows": 2, "thresholds": thresholds}}
+
+
+def test_speeds_are_matched_by_saved_layers_or_by_threshold(monkeypatch):
+    stored = Stored(Path("nowhere"))
+    taus = published()["speed"]["tau"]
+    others = [tau / 2 + 0.001 for tau in taus]
+    documents = {"sst2": speeds_document(True, others)}
+    monkeypatch.setattr(Stored, "results", lambda self, item: documents)
+    (table,) = speed_tables(stored)
+    assert table.columns[:3] == ("saved layers", "threshold ours", "threshold paper")
+    assert [row[3] for row in table.rows[:2]] == ["12.00", "11.50"]
+    assert all(None not in row for row in table.rows)
+    assert table.rows[0][5] == "50.00"  # ms of one text
+    documents["sst2"] = speeds_document(False, [0.5, taus[3]])
+    (table,) = speed_tables(stored)
+    assert [row[3] for row in table.rows].index("11.50") == 3
+    assert [row[3] for row in table.rows].count(None) == len(taus) - 1
+
+
+def test_another_name_of_a_method_finds_its_row(tmp_path):
+    place = tmp_path / "paper_minilm" / "study.json"
+    place.parent.mkdir()
+    document = study_document(**{"layers-2": {"mean": 0.8}})
+    document["scores"] = {"3": document["scores"]["2"]}
+    place.write_text(json.dumps(document), encoding="utf-8")
+    (table,) = study_tables(ITEMS["backbone"], Stored(tmp_path))
+    rows = {row[0]: row for row in table.rows}
+    assert rows["RoBERTa-4L (layers-2)"][1:3] == ("80.0", "90.8")
+
+
+def test_a_report_loads_no_torch(made, tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from de3lab.paper.report import *; "
+        f"report = build_report(Path({str(made / 'results')!r})); "
+        f"write_report(report, Path({str(tmp_path)!r}), ''); "
+        "print(*sorted({'torch', 'transformers', 'sklearn'} & sys.modules.keys()))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.returncode, result.stdout.strip()) == (0, ""), result.stderr
+
+
+@pytest.mark.parametrize("width", [1200, 500])
+def test_the_page_is_not_wider_than_the_screen(report, tmp_path, browser, width):
+    """Tables scroll within their frames; the page itself does not."""
+    text = text_of(report, "index.html").replace("default-src 'none'", "script-src 'unsafe-inline'")
+    measure = (
+        "<script>addEventListener('load', () => { const pre = document.createElement('pre');"
+        "pre.id = 'seen'; pre.textContent = document.documentElement.scrollWidth - innerWidth;"
+        "document.body.append(pre); });</script></body>"
+    )
+    page = tmp_path / "page.html"
+    page.write_text(text.replace("</body>", measure), encoding="utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+               "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}",
+               f"--window-size={width},900", "--virtual-time-budget=4000",
+               page.as_uri()]  # fmt: skip
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = re.search(r'<pre id="seen">(-?\d+)</pre>', result.stdout)
+    assert found, result.stderr[-2000:]
+    assert int(found[1]) <= 0

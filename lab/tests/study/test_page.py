@@ -1,0 +1,126 @@
+"""The page: one file that asks nobody for anything, and works in a real browser."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from de3lab.study.page import page
+
+
+def test_it_asks_nobody_for_anything(document):
+    text = page(document)
+    assert not re.search(r'(?:src|href)="(?!data:)', text)
+    addresses = {found for found in re.findall(r"https?://[^\s\"'<>)]+", text)}
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert "fetch(" not in text
+    assert "XMLHttpRequest" not in text
+    assert "default-src 'none'" in text
+
+
+def test_any_text_may_be_in_the_data(document):
+    nasty = "</script><script>alert(1)</script><!-- {{script}} & \"'"
+    text = page({**document, "title": nasty})
+    assert text.count("<script") == 2
+    inside = re.search(r'id="data">(.*?)</script>', text, re.S)
+    assert json.loads(inside[1])["title"] == nasty
+    assert html.escape(nasty) in text
+
+
+# ---- in a browser
+
+DRIVE = (Path(__file__).parent / "drive_page.js").read_text(encoding="utf-8")
+LISTEN = """<script>
+window.failures = []; addEventListener("error", (event) => failures.push(event.message));
+</script>"""
+
+
+def driven(browser: str, folder: Path, text: str, width: int) -> dict[str, Any]:
+    """Opens the page in a frame of this width, drives it, gives what `drive_page.js` saw."""
+    more = f"<script>{DRIVE}</script></body>"
+    text = text.replace("<head>", "<head>" + LISTEN).replace("</body>", more)
+    outer = folder / "frame.html"
+    frame = (
+        f'<iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{html.escape(text)}">'
+    )
+    outer.write_text(f"<!doctype html><meta charset=utf-8><body>{frame}</iframe>", encoding="utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+               f"--user-data-dir={folder / 'profile'}", "--window-size=1200,1000",
+               "--virtual-time-budget=4000", outer.as_uri()]  # fmt: skip
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = re.search(r'<pre id="seen">(.*?)</pre>', result.stdout, re.S)
+    assert found, result.stderr[-2000:]
+    return json.loads(html.unescape(found[1]))
+
+
+@pytest.fixture(scope="module")
+def seen(browser, document, tmp_path_factory) -> dict[str, Any]:
+    return driven(browser, tmp_path_factory.mktemp("browser"), page(document), 1000)
+
+
+def test_it_runs_without_errors(seen, document):
+    assert seen["errors"] == []
+    assert seen["title"] == document["title"]
+    assert seen["speeds"] == ["1.25", "1.5", "2", "3"]
+
+
+def test_the_table_shows_who_reaches_the_speed_and_sorts(seen, document):
+    reached = {m for task in ("plain", "both") for m in document["scores"]["2"][task]}
+    assert {*seen["rows"]} == reached - {"oracle"}
+    average = document["averages"]["2"]["methods"]
+    assert seen["best"] == sorted(seen["best"], key=lambda m: -average.get(m, -1))
+    assert seen["sorted"] == "descending"
+    assert seen["worst"] == sorted(seen["worst"], key=lambda m: average.get(m, 2))
+    assert seen["best"] != seen["rows"] or seen["worst"] != seen["rows"]
+    assert "pabee" not in seen["fast"]  # two of four layers at the least
+    assert seen["heading"] == "Scores at a layer speed-up of 3x"
+
+
+def test_charts_have_a_line_or_mark_for_everybody(seen, document):
+    assert seen["curves"] == len(document["curves"]["plain"]) + len(document["points"]["plain"])
+    assert seen["mean"] == seen["curves"]
+    assert seen["pareto"] > len(document["methods"])
+    assert seen["exits"] > len(document["methods"])
+
+
+def test_values_can_be_read_by_pointer_and_keys(seen, document):
+    assert seen["tip"].startswith("layer speed-up: 3.92\n")
+    first = seen["hover"].splitlines()
+    assert first[0] == "layer speed-up: 1"
+    curve = document["curves"]["both"]["de3"]
+    assert f"{100 * curve['score'][0]:.1f}  de3" in first
+    assert seen["hidden"]
+
+
+def test_filters_and_theme(seen):
+    assert "Dominated" in seen["note"] or "No method is dominated" in seen["note"]
+    assert seen["empty"] == [0, "Nothing to show for this choice."]
+    assert seen["one"] == ["de3"]
+    assert seen["theme"] in ("dark", "light")
+    assert seen["unnamed"] == 0
+
+
+def test_the_page_is_not_wider_than_a_narrow_screen(browser, document, tmp_path):
+    found = driven(browser, tmp_path, page(document), 360)
+    assert found["errors"] == []
+    assert found["wide"] <= 0
+
+
+def test_a_partial_study_has_a_page_as_well(browser, document, tmp_path):
+    """One task without any run, nothing complete, no times."""
+    partial = {
+        **document,
+        "complete_tasks": [],
+        "averages": {key: {"tasks": [], "methods": {}} for key in document["averages"]},
+        "ranks": {key: {"tasks": [], "methods": {}} for key in document["ranks"]},
+        "progress": {"done": 8, "of": 12, "missing": ["plain de3 seed 2"]},
+        "latency": {"task": "plain", "seed": 1, "machine": "m", "milliseconds": {}},
+    }
+    found = driven(browser, tmp_path, page(partial), 1000)
+    assert found["errors"] == []

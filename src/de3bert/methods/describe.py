@@ -1,0 +1,49 @@
+"""What a method declares, as a person asks for it: parts, schedule, rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from de3bert.exits.calibrate import LAMBDA_GRID
+from de3bert.methods import METHODS
+
+__all__ = ["describe"]
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Everything about a method, as JSON."""
+    method = METHODS[name]
+    return {
+        "name": method.name,
+        "group": method.group,
+        "summary": method.summary,
+        "citation": method.citation,
+        "pooling": method.pooling or "what fits the backbone",
+        "heads": method.heads,
+        "prototypes": method.prototypes,
+        "router": method.router,
+        "depth": method.depth,
+        "internal_exits": method.internal_exits,
+        "exits_at": list(method.exits_at) or None,
+        "token_exits": method.token_exits,
+        "families": list(method.families),
+        "lambdas": list(method.lambdas or LAMBDA_GRID) if "edr" in method.families else None,
+        "exits": method.exits,
+        "training": method.training,
+        "teacher": method.teacher,
+        "finish": method.finish,
+        "phases": [
+            {
+                "name": phase.name,
+                "losses": [
+                    {"loss": term.loss, "weight": term.weight, "exits": term.exits}
+                    for term in phase.terms
+                ],
+                "trains": list(phase.trains) or "everything",
+                "epochs": phase.epochs,
+                "hook": phase.hook,
+            }
+            for phase in method.phases
+        ],
+        "options": dict(method.options),
+    }

@@ -1,0 +1,49 @@
+"""How much the exits of a method add to a BERT of the standard size."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from transformers import BertConfig
+
+from de3bert.methods import METHODS, Method
+from de3bert.model.config import EarlyExitConfig
+from de3bert.model.depth import DEPTHS
+from de3bert.model.modeling import EarlyExitForSequenceClassification
+
+__all__ = ["STANDARD", "exit_parameters"]
+
+CASCADE = "cascade"
+STANDARD = {"hidden": 768, "layers": 12, "classes": 2}  # the size that parameters are counted for
+
+
+def exit_parameters(name: str) -> dict[str, int]:
+    """What the exits of a method add to a BERT of the standard size, by part.
+
+    The model is built without memory for its weights, so this takes no time to speak of.
+    """
+    method = METHODS[name]
+    options = method.resolve({})
+    depth = len(DEPTHS[method.depth](STANDARD["layers"], options))
+    small = int(float(options["small"])) if method.depth == CASCADE else 0
+    config = EarlyExitConfig(
+        backbone_config=BertConfig(hidden_size=STANDARD["hidden"], num_hidden_layers=depth),
+        method=name,
+        method_options=options,
+        pooling=method.pooling or "shared_pooler",
+        prototypes=method.prototypes,
+        heads=method.heads,
+        router=method.router,
+        cascade=small,
+        exit_layers=[small, small + depth] if small else _exit_layers(method, depth),
+    )  # a config has two classes unless it is told otherwise
+    with torch.device("meta"):
+        return EarlyExitForSequenceClassification(config).exit_parameters()
+
+
+def _exit_layers(method: Method, depth: int) -> list[int] | None:
+    """Where the method has exits; None stands for every layer."""
+    if not method.internal_exits:
+        return [depth]
+    return [math.ceil(share * depth) for share in method.exits_at] or None
