@@ -13,6 +13,7 @@ from de3bert.methods import METHODS, Method
 from de3bert.training.place import check_place, is_finished, scratch_folder, taken
 from de3bert.training.recipe import Recipe
 from de3bert.training.splits import Splits, WordSplits, read_splits, read_word_splits
+from de3bert.training.trackers import check_trackers
 
 __all__ = ["check_recipe", "check_request", "read_rows"]
 
@@ -37,6 +38,7 @@ def check_recipe(recipe: Recipe) -> None:
     method.resolve(recipe.method_options)
     _check_task(recipe, method)
     _check_fitted(recipe, method)
+    check_trackers(recipe.train.report_to)
     (WORD_METRICS if recipe.data.task == "words" else METRICS)[recipe.data.metric]
 
 

@@ -86,7 +86,7 @@ def _arguments(settings: TrainRecipe, scratch: Path, rows: int, best: str) -> Tr
         greater_is_better=True,
         logging_strategy="steps",
         logging_steps=max(1, steps_per_epoch // 20),
-        report_to="none",
+        report_to=settings.report_to,
         disable_tqdm=True,
         dataloader_pin_memory=torch.cuda.is_available(),
         label_names=["labels"],
