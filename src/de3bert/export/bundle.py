@@ -134,10 +134,12 @@ def _check_heads(model: Classifier, layers: tuple[int, ...]) -> None:
 
 def _write(model: Classifier, folder: Path, layers: tuple[int, ...]) -> tuple[Manifest, Agreement]:
     """An fp32 bundle: with fused attention where that proves right, else with the plain one."""
-    failures = []
-    for attention in _attentions(model):
+    failures: list[str] = []
+    tries = [(attention, True) for attention in reversed(_attentions(model))]
+    while tries:
+        attention, templates = tries.pop()
         try:
-            manifest = _write_with(attention, model, folder, layers)
+            manifest, filled = _write_with(attention, model, folder, layers, templates)
             agreement = compare(model, load(folder))
         except UsageError:
             raise
@@ -147,6 +149,8 @@ def _write(model: Classifier, folder: Path, layers: tuple[int, ...]) -> tuple[Ma
         if agreement.close:
             return manifest, agreement
         failures.append(f"its signals come out {agreement.signals:.2g} apart from the model's")
+        if filled:  # layers that look alike and are not
+            tries.append((attention, False))
     raise De3Error(
         f'The encoder family "{model.config.family}" cannot be exported: {failures[-1]}.\n'
         "The model folder itself still runs, with torch."
@@ -161,13 +165,14 @@ def _attentions(model: Classifier) -> tuple[str, ...]:
 
 
 def _write_with(
-    attention: str, model: Classifier, folder: Path, layers: tuple[int, ...]
-) -> Manifest:
+    attention: str, model: Classifier, folder: Path, layers: tuple[int, ...], templates: bool
+) -> tuple[Manifest, int]:
+    """The manifest, and how many graphs are copies of another with other weights."""
     backend = model.backend
     assert isinstance(backend, TorchBackend)  # a model folder was loaded
     trained = backend.model.float().eval().requires_grad_(False)
     with attention_as(trained.encoder, attention):
-        writer = GraphWriter(trained, backend.encoder)
+        writer = GraphWriter(trained, backend.encoder, templates=templates)
         graphs = writer.write(folder, layers)
     config = json.loads(trained.config.to_json_string(use_diff=False))
     write_json(folder / "config.json", {**config, "exit_layers": list(layers)})
@@ -186,4 +191,4 @@ def _write_with(
         },
     )
     manifest.write(folder)
-    return manifest
+    return manifest, writer.templates.filled

@@ -6,7 +6,7 @@ by the start and handed on as `context`; the engine cuts it down when rows leave
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import torch
@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from de3bert.errors import UsageError
+from de3bert.export.templates import module_kind
 from de3bert.model import EarlyExitForSequenceClassification
-from de3bert.model.encoder import Prepared
+from de3bert.model.encoder import Call, Encoder, Prepared
 from de3bert.model.heads import Reading
 from de3bert.model.pooling import Mean
 from de3bert.model.prototypes import TINY
@@ -69,6 +70,38 @@ class Stretch(nn.Module):
             own = pooled.unsqueeze(1)
             given.append(own if memory is None else torch.cat([memory, own], 1))
         return tuple(given)
+
+    def kind(self, prepared: Prepared) -> Hashable:
+        """Equal for stretches that are one program with other weights, as far as modules tell."""
+        model, numbers = self.model, range(self.first, self.last + 1)
+        calls = [prepared.calls[number - 1] for number in numbers]
+        # Where tokens stop or a cascade runs, the number of a layer is part of the program; heads
+        # with memory read as many vectors as there were exits.
+        alone = prepared.token_layers is not None or type(model.encoder) is not Encoder
+        alone = alone or model.heads.keeps_memory
+        temperatures = model.config.temperatures
+        return (
+            tuple(module_kind(model.encoder.layers[call.index]) for call in calls),
+            tuple(_call_kind(call, prepared) for call in calls),
+            temperatures[model.exit_index(self.last)] if temperatures else None,
+            self.first if alone else None,
+        )
+
+    def roles(self, prepared: Prepared) -> dict[str, Tensor]:
+        """The weights of this stretch by what they are to it, whichever layer and exit it has."""
+        found: dict[str, Tensor] = {}
+        for offset, number in enumerate(range(self.first, self.last + 1)):
+            layer = self.model.encoder.layers[prepared.calls[number - 1].index]
+            for name, weight in (*layer.named_parameters(), *layer.named_buffers()):
+                found[f"layer {offset}: {name}"] = weight
+        exit_number = str(self.model.exit_index(self.last))
+        for name, weight in (*self.model.named_parameters(), *self.model.named_buffers()):
+            if not name.startswith("encoder.layers."):
+                parts = name.split(".")
+                if exit_number in parts:
+                    parts[parts.index(exit_number)] = "*"
+                found[".".join(parts)] = weight
+        return found
 
     @property
     def outputs(self) -> list[str]:
@@ -144,6 +177,17 @@ class Distances(nn.Module):
             shape=vector.shape,
         )  # fmt: skip
         return nn.functional.linear(length_one, self.unit, self.one).clamp_min(0.0)
+
+
+def _call_kind(call: Call, prepared: Prepared) -> Hashable:
+    """How a layer is called: which tensors of the context it gets where, and what else."""
+    number = {id(tensor): index for index, tensor in enumerate(call_tensors(prepared))}
+    leaves, tree = pytree.tree_flatten((call.arguments, call.keywords))
+    shown = [
+        f"tensor {number[id(leaf)]}" if isinstance(leaf, Tensor) else repr(leaf)[:200]
+        for leaf in leaves
+    ]
+    return str(tree), tuple(shown)
 
 
 def pool_weights(model: Model, mask: Tensor) -> Tensor:
