@@ -21,9 +21,10 @@ from tests.exits.traces import make_trace
 
 from de3bert import Classifier
 from de3bert.exits import Policy, Trace, replay
+from de3bert.runtime.bundle_backend import BundleBackend
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.manifest import Graph, Manifest
-from de3bert.runtime.onnx_backend import OnnxBackend
+from de3bert.runtime.onnx_graph import OnnxGraph
 from de3bert.runtime.sessions import share_threads
 
 FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
@@ -81,7 +82,7 @@ def write(path: Path, nodes: list, inputs: list, outputs: dict[str, int]) -> Non
 GIVEN = {"hidden_out": 3, "logits": 2, "certainty": 1, "memory_out": 3}
 
 
-def build(folder: Path) -> OnnxBackend:
+def build(folder: Path) -> BundleBackend:
     start = [
         node("Cast", ["input_ids"], "numbers", to=FLOAT),
         node("Unsqueeze", ["numbers", "last"], "columns"),
@@ -102,7 +103,7 @@ def build(folder: Path) -> OnnxBackend:
     return open_backend(folder)
 
 
-def open_backend(folder: Path) -> OnnxBackend:
+def open_backend(folder: Path) -> BundleBackend:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = {word: number for number, word in enumerate(WORDS)}
@@ -132,7 +133,7 @@ def open_backend(folder: Path) -> OnnxBackend:
         source={},
         made={},
     )
-    return OnnxBackend(folder, facts, manifest, threads=share_threads(None))
+    return BundleBackend(folder, facts, manifest, OnnxGraph, threads=share_threads(None))
 
 
 @pytest.fixture(scope="module")

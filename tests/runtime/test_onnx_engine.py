@@ -64,15 +64,15 @@ class Work:
     distances: list[tuple[int, int]] = field(default_factory=list)
 
 
-class WatchedSession:
-    """A session of distances that says when it runs."""
+class WatchedGraph:
+    """A graph of distances that says when it runs."""
 
-    def __init__(self, session: Any, layer: int, work: Work) -> None:
-        self.session, self.layer, self.work = session, layer, work
+    def __init__(self, graph: Any, layer: int, work: Work) -> None:
+        self.graph, self.layer, self.work = graph, layer, work
 
-    def run(self, names: Any, feeds: dict[str, Any]) -> Any:
+    def run(self, feeds: dict[str, Any]) -> Any:
         self.work.distances.append((self.layer, len(feeds["pooled"])))
-        return self.session.run(names, feeds)
+        return self.graph.run(feeds)
 
 
 def watch(bundle: Classifier, monkeypatch: pytest.MonkeyPatch) -> Work:
@@ -96,8 +96,8 @@ def watch(bundle: Classifier, monkeypatch: pytest.MonkeyPatch) -> Work:
     for layer, stretch in bundle.backend.stretches.items():
         monkeypatch.setattr(stretch, "run", watched(layer, stretch))
         if stretch.distances is not None:
-            session = WatchedSession(stretch.distances, layer, work)
-            monkeypatch.setattr(stretch, "distances", session)
+            graph = WatchedGraph(stretch.distances, layer, work)
+            monkeypatch.setattr(stretch, "distances", graph)
     return work
 
 

@@ -218,7 +218,7 @@ def test_texts_without_a_known_word_are_answered(bundle, text):
 
 
 class Broken:
-    """A session that fails."""
+    """A graph that fails."""
 
     def __init__(self, failure: BaseException) -> None:
         self.failure = failure
@@ -235,7 +235,7 @@ FAILURES: dict[str, Callable[[], BaseException]] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("part", ["session", "distances"])
+@pytest.mark.parametrize("part", ["graph", "distances"])
 @pytest.mark.parametrize("layer", [1, 3])
 def test_a_graph_that_fails_fails_that_call_alone(bundle, monkeypatch, part, layer, failure):
     policy = "edr(lambda=1.0) < 0.2"
@@ -246,7 +246,7 @@ def test_a_graph_that_fails_fails_that_call_alone(bundle, monkeypatch, part, lay
         patch.setattr(bundle.backend.stretches[layer], part, Broken(error))
         with pytest.raises(De3Error, match="failed at run time") as raised:
             bundle.predict(TEXTS, policy=policy)
-    where = f"layers-0{layer}-0{layer}.onnx" if part == "session" else f"distances of layer {layer}"
+    where = f"layers-0{layer}-0{layer}.onnx" if part == "graph" else f"distances of layer {layer}"
     assert where in str(raised.value)
     assert (str(error).split("\n")[0] or type(error).__name__) in str(raised.value)
     assert raised.value.__cause__ is error
@@ -256,7 +256,7 @@ def test_a_graph_that_fails_fails_that_call_alone(bundle, monkeypatch, part, lay
 def test_an_interrupted_call_leaves_nothing_behind(bundle, monkeypatch):
     before = bundle.predict(TEXTS)
     with monkeypatch.context() as patch:
-        patch.setattr(bundle.backend.stretches[2], "session", Broken(KeyboardInterrupt()))
+        patch.setattr(bundle.backend.stretches[2], "graph", Broken(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             bundle.predict(TEXTS, policy="full")
     assert bundle.predict(TEXTS) == before
@@ -268,7 +268,7 @@ def test_a_stream_that_fails_in_the_middle_can_be_begun_again(bundle, monkeypatc
     stream = bundle.predict_iter(texts, batch_size=1)
     found = [next(stream) for _ in range(16)]
     with monkeypatch.context() as patch:
-        patch.setattr(bundle.backend.stretches[1], "session", Broken(RuntimeError("no")))
+        patch.setattr(bundle.backend.stretches[1], "graph", Broken(RuntimeError("no")))
         with pytest.raises(De3Error, match="failed at run time"):
             next(stream)
     assert answers(found) == expected[:16]
