@@ -1,4 +1,5 @@
-"""The engine on a bundle: rows really leave, and batching never changes an answer."""
+"""The engine on a bundle, by every back end that runs one: rows really leave, and batching never
+changes an answer."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.export.bundles import (
+    BUNDLE_BACKENDS,
     ROUNDING,
     apart,
     pointed_model,
@@ -37,9 +39,9 @@ SOME = [text for text, _ in toy_rows(40, seed=41)]
 RATIO_ROUNDING = 1e-3
 
 
-@pytest.fixture(scope="module")
-def bundle(trained_bundle: Path) -> Classifier:
-    return de3bert.load(trained_bundle)
+@pytest.fixture(scope="module", params=BUNDLE_BACKENDS)
+def bundle(request: pytest.FixtureRequest, trained_bundle: Path) -> Classifier:
+    return de3bert.load(trained_bundle, backend=request.param)
 
 
 @pytest.fixture(scope="module")

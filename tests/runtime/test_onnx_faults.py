@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.export.bundles import bundle_copy, pointed_model, trained_bundle
+from tests.export.bundles import BUNDLE_BACKENDS, bundle_copy, pointed_model, trained_bundle
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import de3bert
@@ -25,14 +25,19 @@ FILES = ("layers-01-01.onnx", "layers-04-04.onnx", "distances-02.onnx", "tokeniz
          "config.json")  # fmt: skip
 
 
+@pytest.fixture(scope="module", params=BUNDLE_BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def bundle(trained_bundle: Path) -> Classifier:
-    return de3bert.load(trained_bundle)
+def bundle(trained_bundle: Path, backend: str) -> Classifier:
+    return de3bert.load(trained_bundle, backend=backend)
 
 
-def refused(folder: Path, kind: type[De3Error], *words: str) -> None:
+def refused(folder: Path, kind: type[De3Error], *words: str, backend: str | None = None) -> None:
     with pytest.raises(De3Error) as error:
-        de3bert.load(folder)
+        de3bert.load(folder, backend=backend)
     assert type(error.value) is kind
     for word in words:
         assert word in str(error.value)
@@ -75,7 +80,7 @@ def test_a_config_that_was_altered_by_hand(bundle_copy):
     assert de3bert.load(bundle_copy).config.max_length == 24
 
 
-def test_another_models_tokenizer(bundle_copy, bundle):
+def test_another_models_tokenizer(bundle_copy, backend):
     """Refused for what it is; even when signed, ids out of range are never read as others."""
     words = {word: index for index, word in enumerate(["[CLS]", "[SEP]", *map(str, range(5000))])}
     other = Tokenizer(models.WordLevel(words, unk_token="4999"))
@@ -86,15 +91,15 @@ def test_another_models_tokenizer(bundle_copy, bundle):
     other.save(str(bundle_copy / "tokenizer.json"))
     refused(bundle_copy, De3Error, "tokenizer.json", "de3 export")
     sign(bundle_copy, "tokenizer.json")
-    foreign = de3bert.load(bundle_copy)
+    foreign = de3bert.load(bundle_copy, backend=backend)
     with pytest.raises(De3Error, match=r"layers-01-01\.onnx failed at run time"):
         foreign.predict(TEXTS)
 
 
-def test_a_graph_that_was_signed_but_is_none(bundle_copy):
+def test_a_graph_that_was_signed_but_is_none(bundle_copy, backend):
     (bundle_copy / "layers-02-02.onnx").write_bytes(b"not a graph")
     sign(bundle_copy, "layers-02-02.onnx")
-    refused(bundle_copy, De3Error, "layers-02-02.onnx could not be loaded")
+    refused(bundle_copy, De3Error, "layers-02-02.onnx could not be loaded", backend=backend)
 
 
 @pytest.mark.parametrize("text", ["", "{", "\x00", "null", "3", '"bundle"', "[]", "{}"])
@@ -161,7 +166,8 @@ def test_there_is_at_least_one_thread(trained_bundle, threads):
         de3bert.load(trained_bundle, threads=threads)
 
 
-def test_the_pool_of_threads_is_sized_once(trained_bundle, bundle):
+def test_the_pool_of_threads_is_sized_once(trained_bundle):
+    bundle = de3bert.load(trained_bundle)
     threads = bundle.backend.threads
     with pytest.raises(UsageError, match=f"already runs bundles on {threads} threads"):
         de3bert.load(trained_bundle, threads=threads + 1)

@@ -28,7 +28,7 @@ LOWEST = (2026, 3)  # the first that reads com.microsoft.MultiHeadAttention
 
 
 class OpenVinoGraph:
-    """A compiled graph. Each call takes a request of its own, so threads do not wait in Python."""
+    """A compiled graph. A request serves one call at a time, so every call takes one of its own."""
 
     def __init__(self, path: Path, threads: int) -> None:
         core = _core()
@@ -48,9 +48,9 @@ class OpenVinoGraph:
                 f"The graph {path} could not be loaded by OpenVINO: {_reason(error)}. If it is "
                 "sound, ONNX Runtime reads it: take the back end onnx."
             ) from error
-        self.inputs = [given.any_name for given in self.compiled.inputs]
-        self.outputs = [given.any_name for given in self.compiled.outputs]
-        self.widths = {given.any_name: _width(given) for given in self.compiled.outputs}
+        self.inputs = [_name(given) for given in self.compiled.inputs]
+        self.outputs = [_name(given) for given in self.compiled.outputs]
+        self.widths = {_name(given): _width(given) for given in self.compiled.outputs}
         self._rows = _table_rows(model)
         self._idle: deque[Any] = deque()  # requests that nobody uses just now
 
@@ -84,6 +84,12 @@ def _core() -> Any:
     return openvino.Core()
 
 
+def _name(port: Any) -> str:
+    """The name that the graph gives an input or output; OpenVINO adds those of values before it."""
+    own: str = port.node.get_friendly_name().partition("/sink_port_")[0]
+    return own if own in port.get_names() else str(port.any_name)
+
+
 def _width(output: Any) -> int | None:
     shape = output.partial_shape
     return shape[-1].get_length() if len(shape) and shape[-1].is_static else None
@@ -102,7 +108,7 @@ def _table_rows(model: Any) -> dict[str, int]:
         while index.get_type_name() == "Convert":
             index = index.input_value(0).get_node()
         if index.get_type_name() == "Parameter" and table.get_type_name() == "Constant":
-            name = index.output(0).any_name
+            name = _name(index.output(0))
             found[name] = min(table.shape[0], found.get(name, table.shape[0]))
     return found
 
