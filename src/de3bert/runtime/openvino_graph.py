@@ -18,6 +18,7 @@ import openvino
 from numpy.typing import NDArray
 
 from de3bert.errors import De3Error
+from de3bert.printable import printable
 from de3bert.runtime.bundle_backend import BundleBackend, read_bundle
 from de3bert.runtime.loaded import Opening
 from de3bert.runtime.threads import cores
@@ -116,7 +117,7 @@ def _table_rows(model: Any) -> dict[str, int]:
 def _reason(error: Exception) -> str:
     """The last line of a report that begins with places in OpenVINO's own source."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].rstrip(".")[:300] if lines else type(error).__name__
+    return printable(lines[-1].rstrip(".")[:300]) if lines else type(error).__name__
 
 
 def open_openvino(folder: Path, opening: Opening) -> BundleBackend:
