@@ -23,7 +23,7 @@ from de3bert.runtime.prediction import Prediction
 __all__ = ["CONTENDERS", "HALF", "ORT_POOL", "Contender", "Maker", "Static", "find"]
 
 HALF = "layer-k"  # also the name under which layer-1, layer-2 ... are registered
-ORT_POOL = "onnxruntime"  # all sessions of a process share one
+ORT_POOL = "onnx"  # all sessions of a process share one; pools have the names of back ends
 NUMBERED = re.compile(r"layer-\d+")
 
 

@@ -8,6 +8,7 @@ import typer
 
 from de3bert.cli import words
 from de3bert.cli.options import (
+    Backend,
     BatchSize,
     Force,
     Json,
@@ -70,6 +71,7 @@ def run(
     split: Split = None,
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
+    backend: Backend = None,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -82,7 +84,7 @@ def run(
     columns: dict[str, Any] = {"split": split, "config": config, "label_names": names}
     given: dict[str, Any] = {
         "family": family, "wide": wide, "metric": metric, "default": default, "force": force,
-        "batch_size": batch_size, "progress": voice.progress("tracing"),
+        "batch_size": batch_size, "progress": voice.progress("tracing"), "backend": backend,
     }  # fmt: skip
     if words.is_word_model(model):
         words.refuse_targets(model, target, unlabelled)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from de3bert.cli import words
 from de3bert.cli.options import (
+    Backend,
     BatchSize,
     Data,
     Json,
@@ -45,6 +46,7 @@ def run(
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
+    backend: Backend = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -54,7 +56,7 @@ def run(
     columns: dict[str, Any] = {"split": split, "config": config, "label_names": names}
     if words.is_word_model(model):
         table_of = words.reader(data, text, text_pair, label, **columns)
-        words.evaluate(voice, model, table_of, point, policy, metric, batch_size, threads)
+        words.evaluate(voice, model, table_of, point, policy, metric, batch_size, threads, backend)
         return
     from de3bert.data.read import read_table
     from de3bert.runtime.evaluate import check_request, evaluate
@@ -62,7 +64,7 @@ def run(
 
     table = read_table(data, text=text, text_pair=text_pair, label=label, **columns)
     check_request(model, table, point, policy, metric)
-    classifier = load(model, threads=threads)
+    classifier = load(model, threads=threads, backend=backend)
     found = evaluate(
         classifier, table, point=point, policy=policy, metric=metric, batch_size=batch_size,
         progress=voice.progress("evaluating"),

@@ -11,6 +11,7 @@ import typer
 from de3bert.cli import words
 from de3bert.cli.answers import answer
 from de3bert.cli.options import (
+    Backend,
     BatchSize,
     Json,
     Model,
@@ -42,6 +43,7 @@ def run(
     text_pair: TextPair = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
+    backend: Backend = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -67,7 +69,9 @@ def run(
         if state is not None:
             raise UsageError(f"{model} tags words, and nothing of it learns as it answers: leave "
                              "out --state.")  # fmt: skip
-        words.predict(voice, model, source, point, policy, text, batch_size, threads, strict)
+        words.predict(
+            voice, model, source, point, policy, text, batch_size, threads, strict, backend
+        )
         return
     from de3bert.data.stream import stream_texts
     from de3bert.runtime.prediction import Prediction
@@ -79,7 +83,7 @@ def run(
     def load() -> Classifier:
         from de3bert.runtime.load import load
 
-        loaded.append(load(model, threads=threads))
+        loaded.append(load(model, threads=threads, backend=backend))
         if state is not None and state.exists():
             loaded[0].resume(read_json(state, "It is the file of --state."))
         return loaded[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from de3bert.cli.options import (
+    Backend,
     BatchSize,
     Data,
     Json,
@@ -36,6 +37,7 @@ def run(
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
+    backend: Backend = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,7 +52,7 @@ def run(
         data, text=text, text_pair=text_pair, label=label, split=split, config=config,
         need_labels=False, label_names=label_names_of(label_names),
     )  # fmt: skip
-    classifier = load(model, threads=threads)
+    classifier = load(model, threads=threads, backend=backend)
     recorded = trace_table(
         classifier, table, batch_size=batch_size, progress=voice.progress("tracing")
     )

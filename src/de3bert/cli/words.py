@@ -88,6 +88,7 @@ def predict(
     batch_size: int,
     threads: int | None,
     strict: bool,
+    backend: str | None,
 ) -> None:
     """One JSON line per sentence."""
     from de3bert.data.stream import stream_sentences
@@ -97,7 +98,7 @@ def predict(
     answer(
         voice,
         stream_sentences(source, sys.stdin.buffer, words=text),
-        lambda: load_words(model, threads),
+        lambda: load_words(model, threads, backend),
         TaggedSentence,
         point=point,
         policy=policy,
@@ -117,13 +118,14 @@ def evaluate(
     metric: str | None,
     batch_size: int,
     threads: int | None,
+    backend: str | None,
 ) -> None:
     from de3bert.runtime.word_evaluate import check_word_request, evaluate_words, load_words
 
     assert table_of is not None  # the verb demands data
     table = table_of()
     check_word_request(model, table, point, policy, metric)
-    tagger = load_words(model, threads)
+    tagger = load_words(model, threads, backend)
     found = evaluate_words(
         tagger, table, point=point, policy=policy, metric=metric, batch_size=batch_size,
         progress=voice.progress("evaluating"),

@@ -17,11 +17,12 @@ from de3bert.exits.metrics import check_metric
 from de3bert.exits.points import Target
 from de3bert.methods import METHODS
 from de3bert.printable import cut_list
+from de3bert.runtime.backends import checked_backend, chosen_backend
 from de3bert.runtime.evaluate import numbers_of, trace_table
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.points import check_place, check_point_name, store_points
-from de3bert.runtime.profile import read_profile
+from de3bert.runtime.profile import check_measured_by, read_profile
 from de3bert.runtime.weights import weights_sha256
 
 __all__ = ["calibrate_model"]
@@ -42,6 +43,7 @@ def calibrate_model(
     batch_size: int = 32,
     progress: str | None = None,
     force: bool = False,
+    backend: str | None = None,
 ) -> OperatingPoint:
     """Finds the point that meets `target` on a table or a trace of one, and stores it.
 
@@ -65,12 +67,15 @@ def calibrate_model(
     wanted = Target.parse(target)
     check_point_name(name)
     check_place(folder)
+    chosen_backend(str(folder), checked_backend(backend))
     cost = read_profile(folder, weights_sha256(folder))
     if wanted.is_time and cost is None:
         raise UsageError(
             f"The target {wanted} is about time on this machine, which was not measured yet. "
             f"Run first: de3 profile {folder}"
         )
+    if wanted.is_time and cost is not None:
+        check_measured_by(cost, folder, backend)
     facts = Facts.of(read_config(folder))
     metric = metric or facts.metric
     check_metric(metric, len(facts.label_names))
@@ -86,7 +91,7 @@ def calibrate_model(
         _check_labels(table.labels is not None, wanted, table.source)
         if table.labels is not None:
             check_rows(numbers_of(facts, table), facts.label_names, force=force)
-        recorded = trace_table(load(folder), table, **asked)  # type: ignore[arg-type]
+        recorded = trace_table(load(folder, backend=backend), table, **asked)  # type: ignore[arg-type]
     else:
         recorded = Trace.load(str(trace))
         _check_trace(recorded, facts, folder)
@@ -102,7 +107,8 @@ def calibrate_model(
                 f"{unlabelled.source} gives {len(unlabelled)} texts, too few to fit a threshold "
                 f"to: it takes at least {MINIMUM_ROWS}, and better hundreds."
             )
-        traffic = trace_table(load(folder), replace(unlabelled, labels=None), **asked)  # type: ignore[arg-type]
+        texts = replace(unlabelled, labels=None)
+        traffic = trace_table(load(folder, backend=backend), texts, **asked)  # type: ignore[arg-type]
     families = families or _declared_families(facts.method, recorded)
     lambdas = WIDE_LAMBDA_GRID if wide else METHODS[facts.method].lambdas or LAMBDA_GRID
     point = calibrate(

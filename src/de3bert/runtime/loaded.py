@@ -31,12 +31,20 @@ class Opening:
     device: str | None = None
     threads: int | None = None
     spin: bool = True
+    backend: str | None = None  # by name; None takes what is usual for the folder
 
     @classmethod
-    def of(cls, source: str, device: str | None, threads: int | None, spin: bool) -> Opening:
+    def of(
+        cls,
+        source: str,
+        device: str | None,
+        threads: int | None,
+        spin: bool,
+        backend: str | None = None,
+    ) -> Opening:
         folder = Path(source)
         named = str(folder.absolute()) if folder.exists() else source
-        return cls(named, device, threads, spin)
+        return cls(named, device, threads, spin, backend)
 
 
 class Loaded:

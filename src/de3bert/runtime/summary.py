@@ -30,6 +30,7 @@ def summarise(classifier: Classifier) -> dict[str, Any]:
         "prototypes_set": _prototypes_set(classifier),
         "max_length": config.max_length,
         "metric": config.metric,
+        "backend": classifier.opening.backend if classifier.opening else None,
         **classifier.backend.size(),
         "default_point": config.default_point or "full",
         "points": {

@@ -80,9 +80,11 @@ def is_word_model(model: str | Path) -> bool:
     return path.exists() and read_config(model).get("token_exits") == "words"
 
 
-def load_words(model: str | Path, threads: int | None = None) -> WordClassifier:
+def load_words(
+    model: str | Path, threads: int | None = None, backend: str | None = None
+) -> WordClassifier:
     """A model of words, or a UsageError when the model classifies texts."""
-    loaded = cast(object, load(model, threads=threads))
+    loaded = cast(object, load(model, threads=threads, backend=backend))
     if not isinstance(loaded, WordClassifier):
         raise UsageError(f"{model} classifies texts, and this is for a model that tags words.")
     return loaded
@@ -159,6 +161,7 @@ def calibrate_word_model(
     batch_size: int = 32,
     progress: str | None = None,
     force: bool = False,
+    backend: str | None = None,
 ) -> OperatingPoint:
     """Finds the SENTEE policy that meets `target` on tagged sentences, and stores it.
 
@@ -176,7 +179,7 @@ def calibrate_word_model(
     tags = np.array([tag for row in _numbers(facts, table) for tag in row], dtype=np.int64)
     force = force or wanted.kind == "full"
     forced = check_rows(tags, facts.label_names, force=force, rows=len(table), unit="sentences")
-    words = trace_sentences(load_words(folder), table, batch_size, progress)
+    words = trace_sentences(load_words(folder, backend=backend), table, batch_size, progress)
     point = calibrate_words(
         words,
         wanted,

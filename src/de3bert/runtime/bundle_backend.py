@@ -1,11 +1,15 @@
-"""Layers by ONNX Runtime: one graph per stretch between exits, no torch anywhere."""
+"""A bundle run graph by graph: one graph per stretch between exits, no torch anywhere.
+
+Which library runs a graph is not known here: it is opened by whatever `open_graph` a back end
+brings, and called through `OpenGraph`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +18,41 @@ from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error
 from de3bert.exits.token_layers import TokenLayers
 from de3bert.runtime.facts import Facts
+from de3bert.runtime.load import read_facts
 from de3bert.runtime.manifest import Graph, Manifest
-from de3bert.runtime.sessions import open_session
 from de3bert.runtime.tokens import BundleEncoder
 
-__all__ = ["OnnxBackend"]
+__all__ = ["BundleBackend", "OpenGraph", "read_bundle"]
 
 # What a graph reads, and under which name the one before it gives it.
 HIDDEN, NEXT = "hidden", "hidden_out"
 MEMORY, NEXT_MEMORY = "memory", "memory_out"
+
+
+class OpenGraph(Protocol):
+    """A graph file that a library has made ready to run. Several threads may run it at once."""
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The names it reads."""
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """The names it gives."""
+
+    @property
+    def widths(self) -> Mapping[str, int | None]:
+        """The size of the last axis of each output; None where the graph leaves it open."""
+
+    def run(self, feeds: Mapping[str, NDArray[Any]]) -> Sequence[NDArray[Any]]:
+        """All outputs, in their order; arrays that no later call writes into.
+
+        Args:
+            feeds: everything in `inputs`, and possibly more.
+
+        Raises:
+            Exception: of any kind; the first line of its message is what users are told.
+        """
 
 
 @dataclass
@@ -44,37 +74,41 @@ class State:
 
 
 class Stretch:
-    """A graph and its sessions, with the names it reads and gives."""
+    """A stretch of layers and the exit behind it: its graph, and the graph of its distances."""
 
-    def __init__(self, folder: Path, graph: Graph, sleeping: int | None) -> None:
+    def __init__(self, folder: Path, graph: Graph, open_graph: Callable[[Path], OpenGraph]) -> None:
         self.name = graph.file
-        self.session = open_session(folder / graph.file, sleeping)
-        self.inputs = [given.name for given in self.session.get_inputs()]
-        self.outputs = [given.name for given in self.session.get_outputs()]
-        self.classes = self._classes()
+        self.graph = open_graph(folder / graph.file)
+        self.inputs, self.outputs = self.graph.inputs, self.graph.outputs
+        self.classes = self.graph.widths.get("logits")
         self.distances = None
         if graph.distances is not None:
-            self.distances = open_session(folder / graph.distances, sleeping)
-
-    def _classes(self) -> int | None:
-        """The classes of its logits; None where the graph leaves their number open."""
-        shapes = {given.name: given.shape for given in self.session.get_outputs()}
-        shape = shapes.get("logits") or []
-        return shape[-1] if shape and isinstance(shape[-1], int) else None
+            self.distances = open_graph(folder / graph.distances)
 
     def run(self, feeds: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         try:
-            results = self.session.run(self.outputs, {name: feeds[name] for name in self.inputs})
-        except Exception as error:  # ONNX Runtime's errors have no public base
+            results = self.graph.run(feeds)
+        except Exception as error:  # the libraries' errors have no public base
             raise _failed(self.name, error) from error
         return dict(zip(self.outputs, results, strict=True))
 
 
-class OnnxBackend:
-    """Runs a bundle."""
+class BundleBackend:
+    """Runs a bundle.
+
+    Args:
+        open_graph: makes a graph file ready to run.
+        threads: how many it runs on; only told.
+    """
 
     def __init__(
-        self, folder: Path, facts: Facts, manifest: Manifest, *, threads: int, spin: bool = True
+        self,
+        folder: Path,
+        facts: Facts,
+        manifest: Manifest,
+        open_graph: Callable[[Path], OpenGraph],
+        *,
+        threads: int,
     ) -> None:
         self.folder = folder
         self.facts = facts
@@ -90,8 +124,7 @@ class OnnxBackend:
             folder / "tokenizer.json", facts.max_length, manifest.inputs, manifest.padding
         )
         self._check_parts()
-        sleeping = None if spin else threads
-        self.stretches = {g.last: Stretch(folder, g, sleeping) for g in manifest.graphs}
+        self.stretches = {g.last: Stretch(folder, g, open_graph) for g in manifest.graphs}
         self._check_stretches()
         hidden: list[str | int] = ["rows", "tokens", facts.hidden_size]
         self.axes = {**manifest.context, HIDDEN: hidden}
@@ -165,10 +198,11 @@ class OnnxBackend:
         return State(feeds, state.lengths, pooled, certainty), logits if read else None
 
     def distances(self, state: State, layer: int) -> NDArray[np.float32]:
-        session = self.stretches[layer].distances
-        assert session is not None  # the policy was checked against the model's prototypes
+        graph = self.stretches[layer].distances
+        assert graph is not None  # the policy was checked against the model's prototypes
+        assert state.pooled is not None  # the exit was read
         try:
-            return session.run(None, {"pooled": state.pooled})[0]  # type: ignore[no-any-return]
+            return graph.run({"pooled": state.pooled})[0]
         except Exception as error:
             raise _failed(f"the distances of layer {layer}", error) from error
 
@@ -186,6 +220,12 @@ class OnnxBackend:
         if MEMORY in state.feeds:
             feeds[MEMORY] = np.compress(keep, state.feeds[MEMORY], axis=0)
         return State(feeds, lengths)
+
+
+def read_bundle(folder: Path) -> tuple[Facts, Manifest]:
+    """What a bundle says of itself, all of its files checked; no graph is opened yet."""
+    manifest = Manifest.read(folder)
+    return read_facts(folder), manifest
 
 
 def _cut(
