@@ -69,7 +69,7 @@ $(VENV)/.installed: pyproject.toml lab/pyproject.toml constraints.txt
 $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/$(PIP_INSTALL) -c constraints-lowest.txt torch
-	$(LOWEST)/bin/$(PIP_INSTALL) -c constraints-lowest.txt -e '.[train,export]' \
+	$(LOWEST)/bin/$(PIP_INSTALL) -c constraints-lowest.txt -e '.[train,export,adapt,plot]' \
 		pytest pytest-timeout pytest-xdist hypothesis
 	touch $@
 

@@ -20,8 +20,8 @@ def page() -> str:
     program = typer.main.get_command(app)
     parts = [
         "# Commands",
-        "Made from the program's own `--help`. Results go to standard output, notes and progress to "
-        "standard error; `--json` prints one JSON document. Exit codes: 0 done, 1 could not be "
+        "Made from the program's own `--help`. Results go to standard output, notes and progress "
+        "to standard error; `--json` prints one JSON document. Exit codes: 0 done, 1 could not be "
         "done, 2 the request was wrong, 130 interrupted.",
         "```text\nde3 [--version] [--limit NAME=VALUE] VERB ...\n```",
     ]

@@ -24,7 +24,7 @@ class Column:
     test: str  # path::function
 
 
-TEXT = "text classification"
+TEXT = "Text classification"
 COLUMNS = (
     Column(
         TEXT,
@@ -65,16 +65,25 @@ TAGGERS = (
 
 def page(root: Path) -> str:
     """The page in Markdown."""
-    found = collected(root)
-    families = sorted(set().union(*found.values()))
-    titles = [f"{column.task}: {column.title}" for column in COLUMNS]
+    found, parts = collected(root), [INTRODUCTION]
+    for task in dict.fromkeys(column.task for column in COLUMNS):
+        columns = [column for column in COLUMNS if column.task == task]
+        parts += [f"## {task}", _table(columns, found), BEHIND, _tests(columns)]
+    parts += [TAGGERS, "## Refused", _refused()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(columns: list[Column], found: dict[str, set[str]]) -> str:
+    titles = [column.title for column in columns]
     lines = [f"| family | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
-    for family in families:
-        cells = ["yes" if family in found[column.test] else "" for column in COLUMNS]
+    for family in sorted(set().union(*(found[column.test] for column in columns))):
+        cells = ["yes" if family in found[column.test] else "" for column in columns]
         lines.append(f"| {family} | {' | '.join(cells)} |")
-    behind = [f"- {title}: `{column.test}`" for title, column in zip(titles, COLUMNS, strict=True)]
-    parts = [INTRODUCTION, "\n".join(lines), TAGGERS, "## Refused", _refused(), "## Tests"]
-    return "\n\n".join([*parts, BEHIND, "\n".join(behind)]) + "\n"
+    return "\n".join(lines)
+
+
+def _tests(columns: list[Column]) -> str:
+    return "\n".join(f"- {column.title}: `{column.test}`" for column in columns)
 
 
 def collected(root: Path) -> dict[str, set[str]]:
