@@ -115,3 +115,12 @@ def test_one_version():
         project = tomllib.loads((ROOT / f"{folder}pyproject.toml").read_text(encoding="utf-8"))
         assert project["project"]["dynamic"] == ["version"]
         assert "version" not in project["project"]
+
+
+def test_the_architecture_page_names_files_that_there_are():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))`", text))
+    assert len(named) > 40
+    homes = (ROOT, ROOT / "src" / "de3bert", ROOT / "lab" / "src", ROOT / "lab" / "src" / "de3lab")
+    missing = [name for name in named if not any((home / name).exists() for home in homes)]
+    assert not missing
