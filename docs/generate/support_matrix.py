@@ -1,0 +1,114 @@
+"""The support matrix: families x tasks x back ends, from the tests that there are.
+
+A cell says yes where a test of that kind is collected for the family. Nothing is typed by hand but
+which test stands behind which column.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["COLUMNS", "Column", "collected", "page"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A claim, and the test that runs once per family for it."""
+
+    task: str
+    title: str
+    test: str  # path::function
+
+
+TEXT = "Text classification"
+COLUMNS = (
+    Column(
+        TEXT,
+        "train",
+        "tests/model/test_families.py::test_the_loop_gives_the_backbones_own_states_bit_for_bit",
+    ),
+    Column(
+        TEXT,
+        "attach",
+        "tests/training/test_attach.py"
+        "::test_the_final_logits_are_those_of_the_original_to_the_last_bit",
+    ),
+    Column(
+        TEXT,
+        "stop early, torch",
+        "tests/runtime/test_engine_families.py::test_batching_never_changes_an_answer",
+    ),
+    Column(
+        TEXT,
+        "export, stop early, ONNX Runtime",
+        "tests/export/test_parity.py::test_a_bundle_answers_as_its_model",
+    ),
+)
+NODE = re.compile(r"^(?P<test>[^\[]+)\[(?P<family>[^\]]+)\]$")
+INTRODUCTION = """# Support matrix
+
+Made when the site is built, from the tests that are collected: *yes* means that a tiny model of the
+family goes through the test of that column. Families that are not listed are checked when exits are
+put on them, by comparing their own states with those of the loop over layers, and when they are
+exported, by comparing the bundle with the model.
+"""
+BEHIND = "The tests behind the columns:"
+TAGGERS = (
+    "Tagging of words is tested with BERT and runs with torch: train, calibrate, evaluate and "
+    "predict. See [tasks](../concepts/tasks.md)."
+)
+
+
+def page(root: Path) -> str:
+    """The page in Markdown."""
+    found, parts = collected(root), [INTRODUCTION]
+    for task in dict.fromkeys(column.task for column in COLUMNS):
+        columns = [column for column in COLUMNS if column.task == task]
+        parts += [f"## {task}", _table(columns, found), BEHIND, _tests(columns)]
+    parts += [TAGGERS, "## Refused", _refused()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(columns: list[Column], found: dict[str, set[str]]) -> str:
+    titles = [column.title for column in columns]
+    lines = [f"| family | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
+    for family in sorted(set().union(*(found[column.test] for column in columns))):
+        cells = ["yes" if family in found[column.test] else "" for column in columns]
+        lines.append(f"| {family} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _tests(columns: list[Column]) -> str:
+    return "\n".join(f"- {column.title}: `{column.test}`" for column in columns)
+
+
+def collected(root: Path) -> dict[str, set[str]]:
+    """Test -> the families that it is collected for."""
+    found: dict[str, set[str]] = {column.test: set() for column in COLUMNS}
+    files = sorted({test.partition("::")[0] for test in found})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider"]
+    listed = subprocess.run([*command, *files], cwd=root, capture_output=True, text=True)
+    for line in listed.stdout.splitlines():
+        match = NODE.match(line)
+        if match is not None and match["test"] in found:
+            found[match["test"]].add(match["family"])
+    missing = [test for test, families in found.items() if not families]
+    if missing:
+        raise RuntimeError(f"no test is collected for {missing}:\n{listed.stdout}{listed.stderr}")
+    return found
+
+
+def _refused() -> str:
+    from de3bert.model.layout import REFUSED
+
+    lines = ["| family | why |", "|---|---|"]
+    lines += [f"| {family} | {reason} |" for family, reason in sorted(REFUSED.items())]
+    more = (
+        "Encoder-decoders and causal decoders are refused as well, and so is any stack of layers "
+        "that fails its check."
+    )
+    return "\n".join(lines) + f"\n\n{more}"
