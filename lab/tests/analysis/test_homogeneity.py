@@ -16,12 +16,8 @@ from tests.exits.traces import make_trace, random_trace
 
 from de3bert.errors import UsageError
 from de3lab.analysis import ANALYSES, analyse
-from de3lab.analysis.homogeneity import (
-    difference_interval,
-    measure_homogeneity,
-    spearman,
-    spearman_interval,
-)
+from de3lab.analysis.homogeneity import measure_homogeneity
+from de3lab.statistics import difference_interval, spearman, spearman_interval
 
 ANALYSIS = ANALYSES["homogeneity"]
 SETTINGS = dict(ANALYSIS.settings)

@@ -17,7 +17,7 @@ from de3bert.errors import UsageError
 from de3bert.exits import Signal, curve
 from de3lab.analysis import ANALYSES, analyse
 from de3lab.analysis.lambdas import LAMBDAS, measure_lambda, shape_of
-from de3lab.analysis.trend import rank_trend
+from de3lab.statistics import rank_trend
 
 ANALYSIS = ANALYSES["lambda"]
 SETTINGS = dict(ANALYSIS.settings)

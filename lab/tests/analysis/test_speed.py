@@ -20,11 +20,11 @@ from de3lab.analysis import ANALYSES, Subject, analyse
 from de3lab.analysis.speed import PAPER, PAPER_RATIOS
 from de3lab.analysis.speed_timing import (
     Timed,
-    correlation,
     efficiency,
     matched_thresholds,
     time_policies,
 )
+from de3lab.statistics import pearson
 
 LAYERS, SECONDS, FLOPS = ([row[column] for row in PAPER] for column in (1, 2, 3))
 
@@ -34,7 +34,7 @@ def timed(name: str, layers: Any, seconds: Any) -> Timed:
 
 
 def test_the_paper_s_own_correlations():
-    time, flops = correlation(LAYERS, SECONDS), correlation(LAYERS, FLOPS)
+    time, flops = pearson(LAYERS, SECONDS), pearson(LAYERS, FLOPS)
     assert time["value"] == pytest.approx(0.9643, abs=5e-5)
     assert flops["value"] == pytest.approx(0.99998, abs=5e-6)
     # Fisher: atanh r +- 1.96 / sqrt(n - 3)

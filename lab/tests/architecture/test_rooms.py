@@ -13,10 +13,11 @@ import de3lab
 ROOT = Path(de3lab.__file__).parent
 MAY_IMPORT = {
     "cli": {"study", "analysis", "paper"},
-    "paper": {"study", "analysis", "figures", "tabular"},
-    "analysis": {"study", "figures", "tabular"},
-    "study": {"figures", "tabular"},
+    "paper": {"study", "analysis", "figures", "tabular", "statistics"},
+    "analysis": {"study", "figures", "tabular", "statistics"},
+    "study": {"figures", "tabular", "statistics"},
     "figures": set(),
+    "statistics": set(),
     "bench": set(),
     "tabular": set(),
 }

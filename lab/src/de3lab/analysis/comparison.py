@@ -16,7 +16,7 @@ from de3bert.exits.report import Line
 from de3bert.exits.trace import Trace
 from de3lab.analysis.bootstrap import resampled_scores
 from de3lab.analysis.differences import difference
-from de3lab.analysis.written import described
+from de3lab.statistics import described
 from de3lab.study.lines import speed_grid, speed_key
 
 __all__ = ["Contender", "compare"]

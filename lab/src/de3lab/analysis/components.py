@@ -11,11 +11,11 @@ from de3bert.exits.family import Family
 from de3bert.exits.signal import Signal
 from de3bert.methods import METHODS
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.bootstrap import RESAMPLES
-from de3lab.analysis.chosen import check_alike, chosen_speeds, enough_rows, one_lambda
+from de3lab.analysis.arguments import check_alike, chosen_speeds, enough_rows, one_lambda
 from de3lab.analysis.comparison import Contender, compare
-from de3lab.analysis.comparison_view import difference_table, draw_comparison, score_table
+from de3lab.analysis.comparison_tables import difference_table, draw_comparison, score_table
 from de3lab.analysis.subject import Subject, grouped
+from de3lab.statistics import RESAMPLES
 from de3lab.tabular import Grid
 
 __all__ = ["measure_components", "measure_dar_forms"]

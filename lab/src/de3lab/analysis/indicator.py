@@ -9,11 +9,11 @@ from typing import Any
 from de3bert.exits.family import Family
 from de3bert.exits.signal import Signal
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.bootstrap import RESAMPLES
-from de3lab.analysis.chosen import check_alike, chosen_speeds, enough_rows
+from de3lab.analysis.arguments import check_alike, chosen_speeds, enough_rows
 from de3lab.analysis.comparison import Contender, compare
-from de3lab.analysis.comparison_view import difference_table, draw_comparison, score_table
+from de3lab.analysis.comparison_tables import difference_table, draw_comparison, score_table
 from de3lab.analysis.subject import Subject
+from de3lab.statistics import RESAMPLES
 from de3lab.tabular import Grid
 
 __all__ = ["edr_label", "measure_indicator"]

@@ -12,12 +12,12 @@ from de3bert.errors import UsageError
 from de3bert.exits.calibrate import full_score
 from de3bert.registry import unknown
 from de3lab.analysis.analysis import ANALYSES, Analysis
+from de3lab.analysis.formatting import runs, with_spread
 from de3lab.analysis.shift_rules import Rule, Seen, read_rule
 from de3lab.analysis.subject import Subject, grouped
-from de3lab.analysis.written import described, runs, with_spread
 from de3lab.figures.lines import Panel, PlotLine, draw_lines
+from de3lab.statistics import described, paired_test
 from de3lab.study.lines import speed_key
-from de3lab.study.statistics import paired_test
 from de3lab.tabular import Grid
 
 __all__ = ["measure_shift"]

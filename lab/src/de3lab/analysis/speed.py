@@ -22,13 +22,13 @@ from de3lab.analysis.speed_tables import speed_tables
 from de3lab.analysis.speed_timing import (
     FULL_DEPTH,
     Timed,
-    correlation,
     efficiency,
     matched_thresholds,
     time_policies,
 )
 from de3lab.analysis.subject import Subject
 from de3lab.figures.speed import draw_speed
+from de3lab.statistics import pearson
 
 __all__ = ["PAPER", "PAPER_CORRELATIONS", "measure_speed"]
 
@@ -85,7 +85,7 @@ def measure_speed(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
         "full": _described(timed[0], tokens, operations, classifier.config.base_depth),
         "thresholds": thresholds,
         "correlations": {
-            name: correlation([t["layers"] for t in thresholds], [t[name] for t in thresholds])
+            name: pearson([t["layers"] for t in thresholds], [t[name] for t in thresholds])
             for name in ("flops", "seconds")
         },
         "efficiency": efficiency(timed[0], timed[1:], PAPER[0][1] / PAPER_FASTER, settings["seed"]),

@@ -15,18 +15,17 @@ from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, curve
 from de3bert.exits.family import Family
 from de3bert.runtime.classifier import Classifier
+from de3lab.statistics import RESAMPLES, percentile_interval, row_draws
 
 __all__ = [
     "FULL_DEPTH",
     "Timed",
-    "correlation",
     "efficiency",
     "matched_thresholds",
     "time_policies",
 ]
 
 FULL_DEPTH = "full"
-RESAMPLES, LEVEL = 1000, 0.95
 
 Floats = NDArray[np.float64]
 
@@ -86,15 +85,6 @@ def matched_thresholds(trace: Trace, family: Family, ratios: Sequence[float]) ->
     return list(dict.fromkeys(float(points.thresholds[index]) for index in nearest))
 
 
-def correlation(first: Sequence[float], second: Sequence[float]) -> dict[str, Any]:
-    """Pearson's r with its 95 % interval by Fisher's z, over the thresholds."""
-    from scipy.stats import pearsonr
-
-    found = pearsonr(first, second)
-    low, high = found.confidence_interval(LEVEL)
-    return Interval(float(found.statistic), float(low), float(high)).to_json()
-
-
 def efficiency(
     full: Timed, timed: Sequence[Timed], layer_ratio: float, seed: int
 ) -> dict[str, Any] | None:
@@ -117,13 +107,11 @@ def efficiency(
     found = ratios(np.arange(len(layers)))
     if not np.isfinite(found[0]):
         return None
-    rng = np.random.default_rng(seed)
-    drawn = [ratios(rng.integers(0, len(layers), len(layers))) for _ in range(RESAMPLES)]
-    tail = 100 * (1 - LEVEL) / 2
-    limits = np.nanpercentile(drawn, [tail, 100 - tail], axis=0)  # (low and high, ratios)
+    draws = row_draws(len(layers), RESAMPLES, seed)
+    drawn = np.array([ratios(rows) for some in draws for rows in some])  # (resamples, 2)
     tested, untested = (
-        Interval(value, float(low), float(high)).to_json()
-        for value, low, high in zip(found, *limits, strict=True)
+        Interval(value, *percentile_interval(each)).to_json()
+        for value, each in zip(found, drawn.T, strict=True)
     )
     return {
         "layer_ratio": layer_ratio,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +11,11 @@ from de3lab.paper.names import task_name
 from de3lab.paper.published import published
 from de3lab.paper.stored import Stored
 from de3lab.paper.verdict import Finding, Verdict, unmeasured, verdict
+from de3lab.statistics import share_difference_reach
 
 __all__ = ["COSTS"]
 
 WIDTH, DEPTH, BACKBONE = 768, 12, 109_482_240  # BERT-base with its pooler
-NORMAL = 1.96
 SLOWER = 1.10  # a step that takes no more than this is about as fast
 
 
@@ -98,8 +97,8 @@ def _gains(numbers: Mapping[str, Any]) -> list[tuple[int, float, float]]:
             )
             for label in labels[:2]
         )
-        variance = (ours * (1 - ours) + theirs * (1 - theirs)) / numbers["rows"]
-        found.append((layer, ours - theirs, NORMAL * math.sqrt(variance)))
+        reach = share_difference_reach(ours, theirs, numbers["rows"])
+        found.append((layer, ours - theirs, reach))
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -13,11 +12,11 @@ from de3lab.paper.judging import Holds
 from de3lab.paper.names import task_name
 from de3lab.paper.stored import Stored
 from de3lab.paper.verdict import Finding, Verdict, unmeasured
+from de3lab.statistics import share_difference_reach
 
 __all__ = ["SPEED"]
 
 HIGH = 0.9  # a correlation that counts as high
-NORMAL = 1.96
 
 
 def oracle_is_far(stored: Stored) -> Verdict:
@@ -30,7 +29,7 @@ def oracle_is_far(stored: Stored) -> Verdict:
         if best is None:
             continue
         name, score = best
-        noise = NORMAL * math.sqrt(2 * score * (1 - score) / numbers["rows"])
+        noise = share_difference_reach(score, score, numbers["rows"])
         gaps.append({"gap": oracle["score"] - score, "noise": noise, "task": task})
         said.append(
             f"{task_name(task)} {100 * oracle['score']:.1f} at {oracle['layer_speedup']:.2f}x, "

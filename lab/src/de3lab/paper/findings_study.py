@@ -9,7 +9,6 @@ import numpy as np
 
 from de3lab.paper.judging import (
     ENOUGH,
-    LEVEL,
     Holds,
     Judged,
     Sample,
@@ -22,7 +21,7 @@ from de3lab.paper.judging import (
 from de3lab.paper.names import listed
 from de3lab.paper.stored import Stored
 from de3lab.paper.verdict import Finding, Verdict, unmeasured, verdict
-from de3lab.study.statistics import holm
+from de3lab.statistics import SIGNIFICANCE, holm
 
 __all__ = ["STUDIES", "study_sample"]
 
@@ -131,9 +130,9 @@ def _together(judged: Mapping[str, Judged]) -> Judged:
     higher, lower = holm(p), holm({n: None if v is None else 1 - v for n, v in p.items()})
     numbers = {name: {**each.numbers, "p_holm": higher[name]} for name, each in judged.items()}
     holds: Holds = "not significant"
-    if all(value is not None and value < LEVEL for value in higher.values()):
+    if all(value is not None and value < SIGNIFICANCE for value in higher.values()):
         holds = "yes"
-    elif any(value is not None and value < LEVEL for value in lower.values()):
+    elif any(value is not None and value < SIGNIFICANCE for value in lower.values()):
         holds = "no"
     tested = {name: value for name, value in higher.items() if value is not None}
     counts = sorted({int(each.numbers.get("n", 0)) for each in judged.values()})

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any
-
-from de3lab.paper.judging import ENOUGH, LEVEL, Holds, Judged, Sample, above, by_trends
+from de3lab.paper.judging import ENOUGH, Holds, Judged, Sample, above, by_trends
 from de3lab.paper.names import task_name
 from de3lab.paper.published import published
 from de3lab.paper.stored import Stored
 from de3lab.paper.verdict import Finding, Verdict, unmeasured, verdict
+from de3lab.statistics import SIGNIFICANCE, range_test, spearman
 
 __all__ = ["WEIGHTS"]
 
@@ -29,7 +26,7 @@ def lambda_grows(stored: Stored) -> Verdict:
         told = [each for each in numbers["by_speed"] if each["shape"] != FLAT]
         speeds = [each["speed"] for each in told]
         best = zip(*(each["best_lambda_of_runs"] for each in told), strict=True)
-        values += [_rank_correlation(speeds, run) for run in best]
+        values += [spearman(speeds, run) or 0.0 for run in best]  # a constant is no trend
         trends.append(numbers["trends"]["best_lambda"])
         listed = ", ".join(f"{each['best_lambda']:g} at {each['speed']:g}x" for each in told)
         said.append(f"{task_name(task)} {listed or 'all are equally good'}")
@@ -58,7 +55,7 @@ def alpha_does_not_matter(stored: Stored) -> Verdict:
         f"The largest range is {100 * widest['range']:.2f} points "
         f"({task_name(widest['task'])} at {widest['speed']:g}x)."
     )
-    p = _tukey(widest)
+    p = range_test(widest["range"], widest["run_sd"], len(widest["scores"]), widest["runs"])
     noise = "" if p is None else f", Tukey's test against the spread of seeds p = {p:.2g}"
     test = (
         f"ranges of the means at {len(found)} tasks and speeds below {100 * limit:g} point{noise}"
@@ -68,31 +65,9 @@ def alpha_does_not_matter(stored: Stored) -> Verdict:
         test = "no test: one run of each alpha says nothing about noise"
     elif widest["range"] < limit:
         holds = "yes"
-    elif p < LEVEL:
+    elif p < SIGNIFICANCE:
         holds = "no"
     return Verdict(holds, said, test, {"range": widest["range"], "p": p, "n": widest["runs"]})
-
-
-def _rank_correlation(x: Any, y: Any) -> float:
-    """Spearman's rho; 0 where one of them is the same everywhere, which is no trend."""
-    if min(len(set(x)), len(set(y))) < 2:
-        return 0.0
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(x, y).statistic)
-
-
-def _tukey(seen: Mapping[str, Any]) -> float | None:
-    """How likely so large a range of means is by the spread between seeds alone; None with one."""
-    if seen["run_sd"] is None or seen["runs"] < 2:
-        return None
-    from scipy.stats import studentized_range
-
-    groups, runs = len(seen["scores"]), seen["runs"]
-    if seen["run_sd"] == 0:
-        return 1.0 if seen["range"] == 0 else 0.0
-    q = seen["range"] / (seen["run_sd"] / math.sqrt(runs))
-    return float(studentized_range.sf(q, groups, groups * (runs - 1)))
 
 
 WEIGHTS = {

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from de3lab.statistics import SIGNIFICANCE, one_sample_test
+
 __all__ = [
     "ENOUGH",
-    "LEVEL",
     "MARGIN",
     "Holds",
     "Judged",
@@ -33,10 +34,8 @@ __all__ = [
 
 Holds = Literal["yes", "no", "not significant", "not measured"]
 Interval = tuple[float, float]
-LEVEL = 0.05
 ENOUGH = 3  # runs for a t-test
 MARGIN = 0.01  # one point: what is nearer counts as level
-NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
@@ -74,13 +73,13 @@ def above(sample: Sample) -> Judged:
         return not_measured()
     if len(sample.values) < ENOUGH:
         return by_intervals(sample)
-    test = t_test(sample.values)
+    test = one_sample_test(sample.values)
     if test is None:
         return _no_spread(sample)
     holds: Holds = "not significant"
-    if test["p"] < LEVEL:
+    if test["p"] < SIGNIFICANCE:
         holds = "yes"
-    elif 1 - test["p"] < LEVEL:
+    elif 1 - test["p"] < SIGNIFICANCE:
         holds = "no"
     return Judged(holds, f"one-tailed paired t-test over {_runs(test)}, p = {_p(test)}", test)
 
@@ -94,13 +93,13 @@ def not_below(sample: Sample, margin: float = MARGIN) -> Judged:
         return not_measured()
     if len(sample.values) < ENOUGH:
         return _within(sample, margin, both=False)
-    test = t_test([value + margin for value in sample.values])
+    test = one_sample_test([value + margin for value in sample.values])
     if test is None:
         return _no_spread(sample)
     holds: Holds = "not significant"
-    if test["p"] < LEVEL:
+    if test["p"] < SIGNIFICANCE:
         holds = "yes"
-    elif 1 - test["p"] < LEVEL:
+    elif 1 - test["p"] < SIGNIFICANCE:
         holds = "no"
     said = f"one-tailed t-test of not more than {_points(margin)} below over {_runs(test)}"
     return Judged(holds, f"{said}, p = {_p(test)}", {**test, "mean": sample.mean, "margin": margin})
@@ -115,36 +114,19 @@ def level_with(sample: Sample, margin: float = MARGIN) -> Judged:
         return not_measured()
     if len(sample.values) < ENOUGH:
         return _within(sample, margin, both=True)
-    low = t_test([value + margin for value in sample.values])
-    high = t_test([margin - value for value in sample.values])
-    plain = t_test(sample.values)
+    low = one_sample_test([value + margin for value in sample.values])
+    high = one_sample_test([margin - value for value in sample.values])
+    plain = one_sample_test(sample.values)
     if low is None or high is None or plain is None:
         return _no_spread(sample)
     p = max(low["p"], high["p"])
     holds: Holds = "not significant"
-    if p < LEVEL:
+    if p < SIGNIFICANCE:
         holds = "yes"
-    elif min(1 - low["p"], 1 - high["p"]) < LEVEL / 2:
+    elif min(1 - low["p"], 1 - high["p"]) < SIGNIFICANCE / 2:
         holds = "no"
     said = f"two one-tailed t-tests of within {_points(margin)} over {_runs(plain)}, p = {p:.2g}"
     return Judged(holds, said, {**plain, "p": p, "margin": margin})
-
-
-def t_test(values: Sequence[float]) -> dict[str, Any] | None:
-    """One-tailed t-test that the mean is above 0; None where the values are all the same."""
-    seen = np.asarray(values, dtype=np.float64)
-    if float(seen.std(ddof=1)) < NO_SPREAD:
-        return None
-    from scipy.stats import ttest_1samp
-
-    result = ttest_1samp(seen, 0.0, alternative="greater")
-    return {
-        "n": len(seen),
-        "mean": float(seen.mean()),
-        "sd": float(seen.std(ddof=1)),
-        "t": float(result.statistic),
-        "p": float(result.pvalue),
-    }
 
 
 def not_measured() -> Judged:
@@ -163,9 +145,9 @@ def by_trends(trends: Sequence[Mapping[str, Any]], what: str) -> Judged:
     if not known:
         return Judged("not significant", "no test: the values do not vary", {"n": len(trends)})
     holds: Holds = "not significant"
-    if all(each["p"] < LEVEL for each in known):
+    if all(each["p"] < SIGNIFICANCE for each in known):
         holds = "yes"
-    elif all(1 - each["p"] < LEVEL for each in known):
+    elif all(1 - each["p"] < SIGNIFICANCE for each in known):
         holds = "no"
     said = ", ".join(f"rho = {e['rho']:.2f}, p = {e['p']:.2g} (n = {e['n']})" for e in known)
     return Judged(holds, f"one-tailed Spearman test that {what}: {said}", {"trends": known})

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from de3lab.statistics import SIGNIFICANCE, holm, paired_test, ranks, summary
 from de3lab.study.lines import speed_key
 from de3lab.study.results import Results
-from de3lab.study.statistics import holm, paired_test, ranks, summary
 
 __all__ = ["aggregate"]
 
-SIGNIFICANT = 0.05
 MIN_TASKS = 3  # for a test over tasks
 
 
@@ -26,7 +25,7 @@ def aggregate(results: Results) -> dict[str, Any]:
         "averages": {key: _averages(results, speed) for key, speed in by_speed.items()},
         "ranks": {key: _ranks(results, speed) for key, speed in by_speed.items()},
         "tests": {key: _tests(results, speed) for key, speed in by_speed.items()},
-        "significant_below": SIGNIFICANT,
+        "significant_below": SIGNIFICANCE,
         "areas": _per_task(results, _area),
         "points": _per_task(results, _point),
         "curves": _per_task(results, _curve),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from de3lab.study.statistics import holm, paired_test, ranks, summary
+from de3lab.statistics import holm, paired_test, ranks, summary
 
 
 def test_summary():

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from de3lab.study.statistics import summary
-
-__all__ = ["described", "runs", "with_interval", "with_spread"]
+__all__ = ["runs", "with_interval", "with_spread"]
 
 ABSENT = "-"
-
-
-def described(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, sample deviation (None for one value), count and the values themselves."""
-    return {**summary(values), "values": [float(value) for value in values]}
 
 
 def with_spread(seen: Mapping[str, Any] | None, sign: str = "") -> str:

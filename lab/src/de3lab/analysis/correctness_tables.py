@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from de3lab.analysis.written import runs, with_interval, with_spread
+from de3lab.analysis.formatting import runs, with_interval, with_spread
 from de3lab.figures.correctness import Judged, draw_correctness
 from de3lab.tabular import Grid
 

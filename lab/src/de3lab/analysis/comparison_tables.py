@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from de3lab.analysis.written import runs, with_spread
+from de3lab.analysis.formatting import runs, with_spread
 from de3lab.figures.lines import Panel, PlotLine, draw_lines
 from de3lab.study.lines import speed_key
 from de3lab.tabular import Grid
