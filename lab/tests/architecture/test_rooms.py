@@ -13,13 +13,14 @@ import de3lab
 ROOT = Path(de3lab.__file__).parent
 MAY_IMPORT = {
     "cli": {"study", "analysis", "paper"},
-    "paper": {"study", "analysis", "figures", "tabular", "statistics"},
+    "paper": {"study", "analysis", "figures", "tabular", "templates", "statistics"},
     "analysis": {"study", "figures", "tabular", "statistics"},
-    "study": {"figures", "tabular", "statistics"},
+    "study": {"figures", "tabular", "templates", "statistics"},
     "figures": set(),
     "statistics": set(),
     "bench": set(),
     "tabular": set(),
+    "templates": set(),
 }
 
 

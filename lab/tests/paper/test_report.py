@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from de3lab.paper.beside_signals import speed_tables
-from de3lab.paper.beside_study import study_tables
-from de3lab.paper.findings import FINDINGS
-from de3lab.paper.items import ITEMS
-from de3lab.paper.published import published
+from de3lab.analysis.speed import PAPER
+from de3lab.paper.items import FINDINGS, ITEMS
+from de3lab.paper.items.speed import speed_tables
+from de3lab.paper.method_tables import method_tables
 from de3lab.paper.report import build_report, write_report
 from de3lab.paper.stored import Stored
 
@@ -89,11 +88,11 @@ def test_every_item_and_finding_is_there(which, request):
         assert f'<section id="{item.name}"' in page
         assert f"## {item.reference}: {item.title}" in twin
         assert f'<a id="{item.name}"></a>' in twin
-        if item.trained is not None:
+        if item.training is not None:
             assert item.command in page
             assert item.command in twin
     findings = json.loads(text_of(folder, "findings.json"))
-    assert [each["name"] for each in findings] == [finding.name for finding in FINDINGS]
+    assert [each["name"] for each in findings] == [finding.name for _, finding in FINDINGS]
 
 
 def test_without_results_everything_is_unmeasured(empty):
@@ -216,7 +215,7 @@ def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
     place.parent.mkdir()
     document = study_document(de3={"mean": 0.9034, "sd": 0.0041}, mine={"mean": 0.5})
     place.write_text(json.dumps(document), encoding="utf-8")
-    two, three = study_tables(ITEMS["methods"], Stored(tmp_path))
+    two, three = method_tables(ITEMS["methods"], Stored(tmp_path))
     assert two.columns[:3] == ("method", "SST-2 ours", "SST-2 paper")  # what is measured first
     rows = {row[0]: row for row in two.rows}
     assert rows["DE3-BERT (de3)"][1:3] == ("90.3 ± 0.4", "92.5 (2.02x)")
@@ -239,7 +238,7 @@ def test_a_mean_of_fewer_seeds_says_so(tmp_path):
     document = study_document(de3={"mean": 0.9, "sd": 0.01}, gpfee={"mean": 0.8})
     document["scores"]["2"]["sst2"]["gpfee"]["n"] = 1
     place.write_text(json.dumps(document), encoding="utf-8")
-    two, _ = study_tables(ITEMS["methods"], Stored(tmp_path))
+    two, _ = method_tables(ITEMS["methods"], Stored(tmp_path))
     rows = {row[0]: row[1] for row in two.rows}
     assert rows["DE3-BERT (de3)"] == "90.0 ± 1.0"
     assert rows["GPFEE (gpfee)"] == "80.0 [n = 1]"
@@ -256,7 +255,7 @@ def speeds_document(matched: bool, taus: list[float]) -> dict:
 
 def test_speeds_are_matched_by_saved_layers_or_by_threshold(monkeypatch):
     stored = Stored(Path("nowhere"))
-    taus = published()["speed"]["tau"]
+    taus = [row[0] for row in PAPER]
     others = [tau / 2 + 0.001 for tau in taus]
     documents = {"sst2": speeds_document(True, others)}
     monkeypatch.setattr(Stored, "results", lambda self, item: documents)
@@ -277,7 +276,7 @@ def test_another_name_of_a_method_finds_its_row(tmp_path):
     document = study_document(**{"layers-2": {"mean": 0.8}})
     document["scores"] = {"3": document["scores"]["2"]}
     place.write_text(json.dumps(document), encoding="utf-8")
-    (table,) = study_tables(ITEMS["backbone"], Stored(tmp_path))
+    (table,) = method_tables(ITEMS["backbone"], Stored(tmp_path))
     rows = {row[0]: row for row in table.rows}
     assert rows["RoBERTa-4L (layers-2)"][1:3] == ("80.0", "90.8")
 

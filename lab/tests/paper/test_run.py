@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab.tests.paper.conftest import MADE, places_in
+from lab.tests.paper.conftest import MADE, folders_in
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Trace
@@ -39,7 +39,7 @@ def results_of(folder: Path) -> dict[str, bytes]:
 
 def run(folder: Path, *names: str, **more):
     items = [ITEMS[name] for name in names]
-    return run_items(items, places_in(folder), progress=False, **more)
+    return run_items(items, folders_in(folder), progress=False, **more)
 
 
 def test_results_of_an_item(made):
@@ -206,5 +206,5 @@ def test_what_needs_no_run_says_so():
     with pytest.raises(UsageError, match="needs no run"):
         items_to_run("data")
     assert [item.name for item in items_to_run("indicator")] == ["indicator"]
-    trained = {item.name for item in ITEMS.values() if item.trained is not None}
+    trained = {item.name for item in ITEMS.values() if item.training is not None}
     assert {item.name for item in items_to_run("all")} == trained

@@ -30,7 +30,7 @@ class Written(Stored):
         object.__setattr__(self, "documents", dict(documents or {}))
 
     def results(self, item: Any) -> dict[str, Any]:
-        return self.given.get(item, {})  # type: ignore[attr-defined, no-any-return]
+        return self.given.get(item.name, {})  # type: ignore[attr-defined, no-any-return]
 
     def study(self, name: str) -> Any:
         return self.written_studies.get(name)  # type: ignore[attr-defined]

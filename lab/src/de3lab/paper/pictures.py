@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -12,11 +13,12 @@ from typing import Any
 from de3lab.analysis import ANALYSES
 from de3lab.figures.compare import draw_trade_offs, looks
 from de3lab.paper.item import Item
-from de3lab.paper.names import task_name
 from de3lab.paper.stored import Stored
+from de3lab.paper.tasks import task_name
 
 __all__ = ["Picture", "result_picture", "study_pictures"]
 
+KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
 LARGEST = 300_000  # bytes of an SVG; one with more is a cloud of points, smaller as PNG
 DATE = re.compile(r"\s*<dc:date>.*?</dc:date>")  # the same numbers give the same file
 
@@ -36,6 +38,15 @@ class Picture:
     data: bytes
     title: str
 
+    @property
+    def file(self) -> str:
+        return self.name + self.kind
+
+    @property
+    def address(self) -> str:
+        """The figure itself, for a page that has it inside."""
+        return f"data:{KINDS[self.kind]};base64,{base64.b64encode(self.data).decode()}"
+
 
 def result_picture(item: Item, task: str, document: Mapping[str, Any]) -> Picture:
     """The figure of an analysis."""
@@ -47,8 +58,8 @@ def result_picture(item: Item, task: str, document: Mapping[str, Any]) -> Pictur
 
 def study_pictures(item: Item, stored: Stored) -> list[Picture]:
     """Score against layer speed-up of all methods, for each task that has any."""
-    assert item.trained is not None
-    document = stored.study(item.trained.study)
+    assert item.training is not None
+    document = stored.study(item.training.study)
     if document is None:
         return []
     styles = looks([each["name"] for each in document["methods"]], document["chosen"])

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from de3lab.paper.item import Item
-from de3lab.paper.names import listed, task_name
 from de3lab.paper.stored import Stored
+from de3lab.paper.tasks import listed, task_name
 
 __all__ = ["encoder_name", "here", "state_of"]
 
@@ -27,33 +27,26 @@ def encoder_name(backbone: str) -> str:
 
 def state_of(item: Item, stored: Stored) -> tuple[str, bool]:
     """What is stored in a few words, and whether it is anything at all."""
-    if item.trained is None:
+    if item.training is None:
         return "nothing to measure", True
-    results = stored.results(item)
-    if item.measured is not None:
-        wanted = item.trained.tasks
-        missing = [task for task in wanted if task not in results]
-        if results and missing:
-            return f"measured on {listed(results)}; not yet on {listed(missing)}", True
-        if results:
-            return f"measured on {listed(results)}", True
-    document = stored.study(item.trained.study)
-    if document is None or item.trained.varied is not None:
+    if results := stored.results(item):
+        missing = [task for task in item.training.tasks if task not in results]
+        lacking = f"; not yet on {listed(missing)}" if missing else ""
+        return f"measured on {listed(results)}{lacking}", True
+    document = stored.study(item.training.study)
+    if document is None or not item.of_study:
         return "not measured yet", False
     progress = document["progress"]
-    done = f"{progress['done']} of {progress['of']} trainings finished"
-    if item.measured is not None and item.measured.analysis != "dar-forms":
-        return "not measured yet", False
-    return done, bool(progress["done"])
+    return f"{progress['done']} of {progress['of']} trainings finished", bool(progress["done"])
 
 
 def here(item: Item, stored: Stored) -> list[str]:
     """The setting of ours, a line for each study or task."""
-    if item.trained is None:
+    if item.training is None:
         return []
     lines = [_of_result(task, doc) for task, doc in stored.results(item).items()]
-    document = stored.study(item.trained.study)
-    if document is not None and (item.measured is None or item.measured.analysis == "dar-forms"):
+    document = stored.study(item.training.study)
+    if document is not None and item.of_study:
         lines += _of_study(document)
     return lines
 

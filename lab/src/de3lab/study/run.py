@@ -13,10 +13,10 @@ from de3bert.errors import De3Error
 from de3bert.files import write_text
 from de3lab.study.collect import keep_record
 from de3lab.study.execute import Study
-from de3lab.study.plan import Job, selected
+from de3lab.study.plan import selected
 from de3lab.study.progress import Clock
 
-__all__ = ["FAILURE", "check_failures", "run_study"]
+__all__ = ["FAILURE", "check_failures", "failure_reason", "run_study"]
 
 FAILURE = "failure.txt"
 
@@ -62,7 +62,7 @@ def run_study(
                 try:
                     record = study.run(job, progress=progress, fresh=fresh)
                 except Exception as error:  # see above: whatever a method may raise
-                    failed[job.label] = _reason(study, job, error)
+                    failed[job.label] = failure_reason(error, study.folder(job) / FAILURE)
                     note(f"{job.label} failed: {failed[job.label]}")
                     continue
             clock.done(record)
@@ -80,11 +80,10 @@ def check_failures(failed: dict[str, str]) -> None:
         )
 
 
-def _reason(study: Study, job: Job, error: Exception) -> str:
+def failure_reason(error: Exception, path: Path) -> str:
     """What went wrong, in a line; where it is no message for users, the whole story in a file."""
     if isinstance(error, De3Error):
         return str(error)
-    path = study.folder(job) / FAILURE
     write_text(path, "".join(traceback.format_exception(error)))
     return f"{type(error).__name__}: {error} (more in {path})"
 

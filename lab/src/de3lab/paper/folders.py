@@ -1,4 +1,4 @@
-"""Where things are: study files, runs and results; and what lies there."""
+"""The folders of study files, runs and results; and what lies there."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from de3bert.errors import UsageError
-from de3lab.paper.item import Item, Trained
+from de3lab.paper.item import Item, Training
 from de3lab.study.execute import Study
 from de3lab.study.spec import StudySpec, load_study
 
-__all__ = ["PAPER", "Places", "Work"]
+__all__ = ["PAPER", "Folders", "StudyWork"]
 
 PAPER = "paper"  # the folder of analyses within the results
 
 
 @dataclass(frozen=True)
-class Work:
+class StudyWork:
     """One study that is to be trained for an item.
 
     Attributes:
@@ -31,7 +31,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Places:
+class Folders:
     """The three folders.
 
     Attributes:
@@ -55,23 +55,23 @@ class Places:
         if not path.exists():
             raise UsageError(
                 f"The study file {path} is not there. Take the folder {self.studies.name} of the "
-                "repository as it is, or say where another one is with --studies."
+                "repository unchanged, or say where another one is with --studies."
             )
         return load_study(path)
 
-    def works(self, trained: Trained, command: str = "") -> Iterator[Work]:
+    def works(self, training: Training, command: str = "") -> Iterator[StudyWork]:
         """The studies of an item: one, or one for each value of a varied option."""
-        spec = self.spec(trained.study)
-        varied, report = trained.varied, self.results / trained.study
+        spec = self.spec(training.study)
+        varied, report = training.varied, self.results / training.study
         if varied is None:
-            yield Work(Study(spec, self.runs, command), report)
+            yield StudyWork(Study(spec, self.runs, command), report)
             return
         for value in varied.values:
             options = {**spec.method.get(varied.method, {}), varied.option: value}
             changed = spec.model_copy(update={"method": {**spec.method, varied.method: options}})
             label = varied.label(value)
             place = report / f"{varied.option}-{label}"
-            yield Work(Study(changed, self.runs, command), place, label)
+            yield StudyWork(Study(changed, self.runs, command), place, label)
 
     def result(self, item: Item, task: str) -> Path:
         """The folder of an analysis."""

@@ -1,4 +1,4 @@
-"""Tables of studies: our scores beside the published ones, method by method."""
+"""Methods compared in a study: our scores beside the published ones, and who is above whom."""
 
 from __future__ import annotations
 
@@ -6,38 +6,47 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from de3lab.paper.item import Item
-from de3lab.paper.names import task_name
-from de3lab.paper.published import METRICS, published
+from de3lab.paper.published import METRICS
 from de3lab.paper.stored import Stored
+from de3lab.paper.tasks import task_name
 from de3lab.tabular import Grid
 
-__all__ = ["study_tables"]
+__all__ = ["method_tables"]
 
 Document = Mapping[str, Any]
 AVERAGE, AVG = "average", "AVG"
 OURS, PAPER = " ours", " paper"
 
 
-def study_tables(item: Item, stored: Stored) -> list[Grid]:
+def method_tables(item: Item, stored: Stored) -> list[Grid]:
     """One table for each of the paper's speeds, the full model among the first."""
-    assert item.trained is not None
-    document = stored.study(item.trained.study)
-    report = published()[item.name]
-    full = report.get("1", {})
-    tables = []
-    for speed in (key for key in report if key != "1"):
-        methods = {**full, **report[speed]}
-        tables.append(_table(item, document, speed, methods, _more(item, document, speed, methods)))
-    return tables
+    assert item.training is not None
+    document = stored.study(item.training.study)
+    full = item.published.get("1", {})
+    return [
+        _table(document, speed, {**full, **methods})
+        for speed, methods in item.published.items()
+        if speed != "1"
+    ]
 
 
-def _more(
-    item: Item, document: Document | None, speed: str, methods: Mapping[str, Any]
-) -> list[str]:
+def _table(document: Document | None, speed: str, methods: Mapping[str, Mapping[str, Any]]) -> Grid:
+    tasks = _tasks(document, methods)
+    heads = [task_name(t) + who for t in tasks for who in (OURS, PAPER)]
+    rows = [
+        _row(document, speed, name, f"{row['name']} ({name})", tasks, row)
+        for name, row in methods.items()
+    ]
+    more = _more(document, speed, methods)
+    rows += [_row(document, speed, name, name, tasks, {}) for name in more]
+    columns = ("method", *heads, AVG + OURS, AVG + PAPER)
+    return _without_empty(Grid(f"Layer speed-up {speed}x", columns, tuple(rows), ""), document)
+
+
+def _more(document: Document | None, speed: str, known: Mapping[str, Any]) -> list[str]:
     """Methods of ours that the paper's table lacks and that have a score here."""
     if document is None:
         return []
-    known = {item.renamed.get(name, name) for name in methods}
     return [
         each["name"]
         for each in document["methods"]
@@ -45,24 +54,6 @@ def _more(
         and each["name"] not in known
         and any(each["name"] in found for found in document["scores"].get(speed, {}).values())
     ]
-
-
-def _table(
-    item: Item,
-    document: Document | None,
-    speed: str,
-    methods: Mapping[str, Mapping[str, Any]],
-    more: Sequence[str],
-) -> Grid:
-    tasks = _tasks(document, methods)
-    heads = [task_name(t) + who for t in tasks for who in (OURS, PAPER)]
-    rows = []
-    for name, row in methods.items():
-        ours = item.renamed.get(name, name)
-        rows.append(_row(document, speed, ours, _shown(row["name"], ours), tasks, row))
-    rows += [_row(document, speed, name, name, tasks, {}) for name in more]
-    columns = ("method", *heads, AVG + OURS, AVG + PAPER)
-    return _without_empty(Grid(f"Layer speed-up {speed}x", columns, tuple(rows), ""), document)
 
 
 def _without_empty(table: Grid, document: Document | None) -> Grid:
@@ -76,10 +67,6 @@ def _without_empty(table: Grid, document: Document | None) -> Grid:
     return Grid(
         table.title, heads, rows, _note(document, [task for task in missing if task != AVG])
     )
-
-
-def _shown(published_name: str, ours: str) -> str:
-    return f"{published_name} ({ours})"
 
 
 def _row(
