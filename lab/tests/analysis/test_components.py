@@ -21,7 +21,7 @@ SPEEDS = [2.0, 3.0]
 
 def asked(name, subjects, **settings):
     given = {"speeds": SPEEDS, "resamples": 40, **settings}
-    return analyse(name, subjects, given, "")["numbers"]
+    return analyse(name, subjects, given, "").numbers
 
 
 @pytest.fixture

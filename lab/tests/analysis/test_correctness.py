@@ -271,9 +271,9 @@ def test_traces_that_cannot_be_judged(tmp_path):
 def test_the_numbers_alone_make_tables_and_figures(tmp_path):
     subject = saved(tmp_path, random_trace())
     document = analyse("correctness", [subject], {"tau": [0.2, 0.5]}, "de3 analyze correctness")
-    assert document["seed"] == 0
-    numbers = json.loads(json.dumps(document["numbers"], allow_nan=False))
-    assert numbers == document["numbers"]
+    assert document.seed == 0
+    numbers = json.loads(json.dumps(document.numbers, allow_nan=False))
+    assert numbers == document.numbers
     judged, ranked = ANALYSIS.tables(numbers)
     places = [("2", "0.2"), ("2", "0.5"), ("5", "0.2"), ("5", "0.5")]
     assert [row[:2] for row in judged.rows] == places

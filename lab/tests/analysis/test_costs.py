@@ -91,7 +91,7 @@ def test_a_loss_that_learns_is_in_no_sum(untrained):
 
 
 def numbers_of(*subjects, **settings):
-    return analyse("costs", list(subjects), settings, "de3 analyze costs ...")["numbers"]
+    return analyse("costs", list(subjects), settings, "de3 analyze costs ...").numbers
 
 
 def test_on_models(trained_model, untrained, tmp_path):

@@ -26,7 +26,7 @@ GOLDEN = make_trace(
 
 
 def numbers_of(subject, **settings):
-    return analyse("sample", [subject], settings, "de3 analyze sample ...")["numbers"]
+    return analyse("sample", [subject], settings, "de3 analyze sample ...").numbers
 
 
 def test_golden_numbers(tmp_path):

@@ -123,7 +123,7 @@ def test_texts_are_timed_alone_and_in_turn():
 
 
 def numbers_of(subject, **settings):
-    return analyse("speed", [subject], settings, "de3 analyze speed ...")["numbers"]
+    return analyse("speed", [subject], settings, "de3 analyze speed ...").numbers
 
 
 QUICK = {"rows": 5, "rounds": 1}

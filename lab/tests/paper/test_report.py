@@ -10,8 +10,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from lab.tests.documents import made as made_up
 
 from de3lab.analysis.speed import PAPER
+from de3lab.documents import AnalysisResult
 from de3lab.paper.items import FINDINGS, ITEMS
 from de3lab.paper.items.speed import speed_tables
 from de3lab.paper.method_tables import method_tables
@@ -195,19 +197,19 @@ def test_any_text_may_be_in_the_results(made_copy, tmp_path):
 def study_document(**scores: dict[str, float]) -> dict:
     """A `study.json` with scores of SST-2 at 2x: method -> mean."""
     found = {
-        method: {"mean": seen["mean"], "sd": seen.get("sd"), "n": 3,
-                 "each": {"accuracy": seen["mean"]}, "values": {"42": seen["mean"]}}
-        for method, seen in scores.items()
-    }  # fmt: skip
-    return {
-        "format": "de3bert-study", "version": 1,
-        "tasks": [{"name": "sst2", "metrics": ["accuracy"], "metric": "accuracy", "test": "dev",
-                   "seeds": [42], "rows": {"train": 10, "test-dev": 20}}],
-        "methods": [{"name": name, "ranked": True} for name in (*scores, "full")],
-        "scores": {"2": {"sst2": found}, "3": {"sst2": {}}},
-        "points": {"sst2": {"full": {"mean": 0.912, "sd": None, "n": 1, "layer_speedup": 1.0}}},
-        "exits": {"sst2": {"full": {"12": 0.9}}}, "curves": {"sst2": {}}, "chosen": "de3",
-    }  # fmt: skip
+        name: made_up.score({"42": seen["mean"]}, sd=seen.get("sd"), n=3)
+        for name, seen in scores.items()
+    }
+    rows = {"train": 10, "test-dev": 20}
+    full = {"mean": 0.912, "sd": None, "n": 1, "layer_speedup": 1.0}
+    return made_up.study_result(
+        tasks=[made_up.task("sst2", seeds=[42], rows=rows)],
+        methods=[made_up.method(name) for name in (*scores, "full")],
+        scores={"2": {"sst2": found}, "3": {"sst2": {}}},
+        points={"sst2": {"full": full}},
+        exits={"sst2": {"full": {"12": 0.9}}},
+        curves={"sst2": {}},
+    ).to_json()
 
 
 def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
@@ -245,12 +247,12 @@ def test_a_mean_of_fewer_seeds_says_so(tmp_path):
     assert "3 seeds where no other number n stands" in two.note
 
 
-def speeds_document(matched: bool, taus: list[float]) -> dict:
+def speeds_document(matched: bool, taus: list[float]) -> AnalysisResult:
     thresholds = [
         {"tau": tau, "layers": 24.0 - number, "seconds": 0.1, "flops": 4e9}
         for number, tau in enumerate(taus)
     ]
-    return {"numbers": {"matched": matched, "rows": 2, "thresholds": thresholds}}
+    return made_up.analysis_result({"matched": matched, "rows": 2, "thresholds": thresholds})
 
 
 def test_speeds_are_matched_by_saved_layers_or_by_threshold(monkeypatch):

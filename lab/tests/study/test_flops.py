@@ -57,11 +57,11 @@ def test_exits_of_every_kind(changes, first, last):
 
 def test_operations_at_a_depth():
     counts = flops_of(Sizes(8, 32, 2, (1, 2, 3, 4)), tokens=5)
-    one = counts["layer_with_attention"]
-    assert flops_at(counts, (1, 2, 3, 4), 4.0) == counts["embedding"] + 4 * one + 4 * 32
-    assert flops_at(counts, (1, 2, 3, 4), 1.5) == counts["embedding"] + 1.5 * one + 1.5 * 32
+    one = counts.layer_with_attention
+    assert flops_at(counts, (1, 2, 3, 4), 4.0) == counts.embedding + 4 * one + 4 * 32
+    assert flops_at(counts, (1, 2, 3, 4), 1.5) == counts.embedding + 1.5 * one + 1.5 * 32
     single = flops_of(Sizes(8, 32, 2, (4,)), tokens=5)
-    assert flops_at(single, (4,), 4.0) == counts["embedding"] + 4 * one + 32
+    assert flops_at(single, (4,), 4.0) == counts.embedding + 4 * one + 32
 
 
 def test_unknown_heads_are_owned_up_to():

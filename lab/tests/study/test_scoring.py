@@ -28,7 +28,8 @@ def test():
 
 
 def scored(name, calibration, test, metrics=("accuracy",), speeds=SPEEDS):
-    return score_method(name, calibration, {"t": test}, list(metrics), speeds)
+    found = score_method(name, calibration, {"t": test}, list(metrics), speeds)
+    return found.model_dump(exclude_unset=True)
 
 
 def test_lambda_is_chosen_on_calibration_rows_at_every_speed(calibration, test):

@@ -21,7 +21,7 @@ from de3lab.analysis import (
     strategies,
 )
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.result import analyse, read_result, write_result
+from de3lab.analysis.result import analyse, write_result
 from de3lab.analysis.subject import Subject, read_subjects
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "homogeneity",
     "indicator",
     "lambdas",
-    "read_result",
     "read_subjects",
     "sample",
     "shift",

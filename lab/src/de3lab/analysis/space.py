@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from de3bert.bench.sampling import draw_rows
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.evaluate import class_numbers
 from de3lab.analysis.analysis import ANALYSES, Analysis
 from de3lab.analysis.representations import Representations, representations
-from de3lab.analysis.sampling import draw_rows
 from de3lab.analysis.subject import Subject
 from de3lab.figures.space import draw_space
 from de3lab.tabular import Grid

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from de3bert.bench.sampling import draw_rows
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import UsageError
 from de3bert.exits import Policy
@@ -17,7 +18,6 @@ from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.manifest import is_bundle
 from de3lab.analysis.analysis import ANALYSES, Analysis
 from de3lab.analysis.counting import Operations, counted
-from de3lab.analysis.sampling import draw_rows
 from de3lab.analysis.speed_tables import speed_tables
 from de3lab.analysis.speed_timing import (
     FULL_DEPTH,

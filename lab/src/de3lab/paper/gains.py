@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from de3lab.documents import AnalysisResult
 from de3lab.paper.item import Item
 from de3lab.paper.judging import Sample, Verdict, above, points, unmeasured
 from de3lab.paper.rivals import BOTH
@@ -23,7 +24,7 @@ __all__ = [
     "pair_of",
 ]
 
-Results = Mapping[str, Mapping[str, Any]]
+Results = Mapping[str, AnalysisResult]
 Pair = Mapping[str, Any]
 
 
@@ -34,7 +35,7 @@ def difference_tables(results: Results, title: str) -> list[Grid]:
     speeds = all_speeds(results)
     rows = []
     for task, document in results.items():
-        for pair in document["numbers"]["differences"]:
+        for pair in document.numbers["differences"]:
             cells = (_difference(pair["at"].get(f"{speed:g}")) for speed in speeds)
             shown = f"{pair['ours']} - {pair['theirs']}"
             rows.append((task_name(task), shown, pair["pairs"], *cells))
@@ -48,7 +49,7 @@ def difference_tables(results: Results, title: str) -> list[Grid]:
 
 def all_speeds(results: Results) -> Sequence[float]:
     """The speeds of all tasks, rising."""
-    return sorted({float(s) for each in results.values() for s in each["numbers"]["speeds"]})
+    return sorted({float(s) for each in results.values() for s in each.numbers["speeds"]})
 
 
 def above_other(stored: Stored, item: Item, ours: str, theirs: str) -> Verdict:
@@ -90,9 +91,9 @@ def _by_speed(results: Results, ours: str, theirs: str) -> dict[str, list[float]
     return found
 
 
-def pair_of(document: Mapping[str, Any], ours: str, theirs: str) -> Pair | None:
+def pair_of(document: AnalysisResult, ours: str, theirs: str) -> Pair | None:
     """The comparison of two labels; that of EDR has its lambda in the label."""
-    for pair in document["numbers"]["differences"]:
+    for pair in document.numbers["differences"]:
         mine = pair["ours"].startswith("EDR") if ours == "EDR" else pair["ours"] == ours
         if mine and pair["theirs"] == theirs:
             found: Pair = pair

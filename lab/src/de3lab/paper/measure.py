@@ -8,8 +8,9 @@ from typing import Any
 
 from de3bert.errors import De3Error
 from de3bert.methods import METHODS
-from de3lab.analysis import ANALYSES, Subject, analyse, read_result, write_result
+from de3lab.analysis import ANALYSES, Subject, analyse, write_result
 from de3lab.analysis.analysis import resolve
+from de3lab.documents import AnalysisResult, Source
 from de3lab.paper.adapted import adapted_trace
 from de3lab.paper.folders import Folders, StudyWork
 from de3lab.paper.item import Item, Measurement
@@ -69,13 +70,13 @@ def _measure_task(
         note(f"{item.name} on {task.name}: nothing is trained yet of {lacking}")
         return
     test = measurement.rows.get(task.name, task.main_test)
-    source = {
-        "item": item.name,
-        "task": task.name,
-        "test": test,
-        "runs": {label: [w.study.key(job) for w, job in seen] for label, seen in runs.items()},
-        "adapted": dict(measurement.adapted),
-    }
+    source = Source(
+        item=item.name,
+        task=task.name,
+        test=test,
+        runs={label: [w.study.key(job) for w, job in seen] for label, seen in runs.items()},
+        adapted=dict(measurement.adapted),
+    )
     place = folders.result(item, task.name)
     settings = measurement.settings_of(task.name)
     if _is_made(place, measurement, settings, source):
@@ -83,7 +84,7 @@ def _measure_task(
     note(f"{item.name} on {task.name}: {measurement.analysis}")
     subjects = _subjects(measurement, runs, test, progress)
     document = analyse(measurement.analysis, subjects, settings, item.command)
-    write_result(place, {**document, "source": source, **_seen(runs)})
+    write_result(place, document.model_copy(update={"source": source, **_seen(runs)}))
 
 
 def _finished(measurement: Measurement, task: TaskSpec, works: Sequence[StudyWork]) -> Runs:
@@ -120,18 +121,18 @@ def _wanted(
 
 
 def _is_made(
-    place: Path, measurement: Measurement, settings: Mapping[str, Any], source: Mapping[str, Any]
+    place: Path, measurement: Measurement, settings: Mapping[str, Any], source: Source
 ) -> bool:
     """Whether the same analysis of the same runs is there."""
     try:
-        stored = read_result(place / "result.json")
+        stored = AnalysisResult.read(place / "result.json")
     except De3Error:
         return False
     wanted = resolve(ANALYSES[measurement.analysis], settings)
     return (
-        stored["analysis"] == measurement.analysis
-        and stored["settings"] == wanted
-        and stored.get("source") == source
+        stored.analysis == measurement.analysis
+        and stored.settings == wanted
+        and stored.source == source
     )
 
 
@@ -156,9 +157,9 @@ def _subjects(measurement: Measurement, runs: Runs, test: str, progress: bool) -
 def _seen(runs: Runs) -> dict[str, Any]:
     """What the models were trained on and from, for the report."""
     work, job = next(iter(runs.values()))[0]
-    record = work.study.stored(job) or {}
+    record = work.study.stored(job)
     return {
         "backbone": work.study.spec.backbone,
-        "training_rows": record.get("rows", {}).get("train"),
+        "training_rows": record.rows["train"] if record else None,
         "seeds": [job.seed for _, job in next(iter(runs.values()))],
     }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from de3lab.analysis import ANALYSES
+from de3lab.documents import AnalysisResult
 from de3lab.figures.compare import draw_trade_offs, looks
 from de3lab.paper.item import Item
 from de3lab.paper.stored import Stored
@@ -48,12 +49,12 @@ class Picture:
         return f"data:{KINDS[self.kind]};base64,{base64.b64encode(self.data).decode()}"
 
 
-def result_picture(item: Item, task: str, document: Mapping[str, Any]) -> Picture:
+def result_picture(item: Item, task: str, document: AnalysisResult) -> Picture:
     """The figure of an analysis."""
-    analysis = ANALYSES[document["analysis"]]
+    analysis = ANALYSES[document.analysis]
     title = f"{analysis.title}, {task_name(task)}"
     name = f"{item.name}-{task}"
-    return _drawn(name, title, lambda path: analysis.draw(path, document["numbers"]))
+    return _drawn(name, title, lambda path: analysis.draw(path, document.numbers))
 
 
 def study_pictures(item: Item, stored: Stored) -> list[Picture]:
@@ -62,20 +63,20 @@ def study_pictures(item: Item, stored: Stored) -> list[Picture]:
     document = stored.study(item.training.study)
     if document is None:
         return []
-    styles = looks([each["name"] for each in document["methods"]], document["chosen"])
+    styles = looks([each.name for each in document.methods], document.chosen)
     found = []
-    for task in document["tasks"]:
-        name = task["name"]
-        curves, points = document["curves"].get(name, {}), document["points"].get(name, {})
+    for task in document.tasks:
+        name = task.name
+        curves, points = document.curves.get(name, {}), document.points.get(name, {})
         if not curves and not points:
             continue
-        lines = {m: (c["layer_speedup"], c["score"]) for m, c in curves.items()}
-        dots = {m: (p["layer_speedup"], p["mean"]) for m, p in points.items()}
-        rows = (task["rows"] or {}).get("test-" + task["test"])
-        title = f"{task_name(name)}, {task['test']} (n = {rows})"
+        lines = {m: (c.layer_speedup, c.score) for m, c in curves.items()}
+        dots = {m: (p.layer_speedup, p.mean) for m, p in points.items()}
+        rows = (task.rows or {}).get(f"test-{task.test}")
+        title = f"{task_name(name)}, {task.test} (n = {rows})"
 
         def draw(
-            path: Path, a: Any = lines, b: Any = dots, c: str = task["metric"], d: str = title
+            path: Path, a: Any = lines, b: Any = dots, c: str = task.metric, d: str = title
         ) -> None:
             draw_trade_offs(path, a, b, styles, metric=c, title=d)
 

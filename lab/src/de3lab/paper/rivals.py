@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from de3lab.documents import StudyResult
 from de3lab.paper.item import Item
 from de3lab.paper.judging import ENOUGH, Sample, Verdict, above, count_of, decided, unmeasured
 from de3lab.paper.stored import Stored
@@ -25,16 +25,16 @@ def at_speeds(*methods: str, speeds: tuple[str, ...] = BOTH) -> dict[str, dict[s
 
 
 def study_sample(
-    document: Mapping[str, Any], ours: str, theirs: Mapping[str, str]
+    document: StudyResult, ours: str, theirs: Mapping[str, str]
 ) -> tuple[Sample, list[str]]:
     """ours - theirs of every task and seed that both have, the mean over the speeds; and tasks."""
     values, tasks = [], []
-    for task in (each["name"] for each in document["tasks"]):
+    for task in (each.name for each in document.tasks):
         by_seed: dict[str, list[float]] = {}
         for speed, other in theirs.items():
-            scores = document["scores"].get(speed, {}).get(task, {})
+            scores = document.scores.get(speed, {}).get(task, {})
             if ours in scores and other in scores:
-                first, second = scores[ours]["values"], scores[other]["values"]
+                first, second = scores[ours].values, scores[other].values
                 for seed in (seed for seed in first if seed in second):
                     by_seed.setdefault(seed, []).append(first[seed] - second[seed])
         values += [float(np.mean(seen)) for seen in by_seed.values()]

@@ -75,7 +75,7 @@ def _details(item: Item, stored: Stored) -> list[Details]:
     return [
         Details(
             f"{task_name(task)}: all numbers",
-            ANALYSES[document["analysis"]].tables(document["numbers"]),
+            ANALYSES[document.analysis].tables(document.numbers),
         )
         for task, document in stored.results(item).items()
     ]

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from de3bert.errors import De3Error
-from de3bert.files import read_document, read_json
-from de3lab.analysis import ANALYSES, read_result
+from de3bert.files import read_json
+from de3lab.analysis import ANALYSES
+from de3lab.documents import AnalysisResult, RunRecord, StudyResult
 from de3lab.paper.folders import PAPER
 from de3lab.paper.item import Item
-from de3lab.study.record import read_record
-from de3lab.study.report import FORMAT, VERSION
 
 __all__ = ["Stored"]
 
-Document = Mapping[str, Any]
 Read = TypeVar("Read")
 
 
@@ -34,17 +32,17 @@ class Stored:
     problems: list[str] = field(default_factory=list)
     _known: dict[Path, Any] = field(default_factory=dict, repr=False)
 
-    def study(self, name: str) -> Document | None:
+    def study(self, name: str) -> StudyResult | None:
         """A study's `study.json`."""
-        return self._read(self.folder / name / "study.json", _read_study)
+        return self._read(self.folder / name / "study.json", StudyResult.read)
 
-    def runs(self, study: str) -> list[Document]:
+    def runs(self, study: str) -> list[RunRecord]:
         """The records of a study's finished runs."""
         paths = sorted((self.folder / study / "runs").glob("*.json"))
-        found = (self._read(path, read_record) for path in paths)
+        found = (self._read(path, RunRecord.read) for path in paths)
         return [record for record in found if record is not None]
 
-    def results(self, item: Item) -> dict[str, Document]:
+    def results(self, item: Item) -> dict[str, AnalysisResult]:
         """Task -> result of an item's analysis, in the order of the item's tasks."""
         if item.measurement is None or item.training is None:
             return {}
@@ -57,7 +55,7 @@ class Stored:
         wanted = dict.fromkeys([*item.training.tasks, *known])
         return {task: known[task] for task in wanted if task in known}
 
-    def document(self, name: str) -> Document | None:
+    def document(self, name: str) -> Mapping[str, Any] | None:
         """Another JSON file of the folder, such as the timing of a training step."""
         return self._read(self.folder / name, read_json)
 
@@ -73,17 +71,13 @@ class Stored:
         return found
 
 
-def _read_study(path: Path) -> Document:
-    return read_document(path, FORMAT, VERSION, "the result of a study")
-
-
-def _read_result(path: Path, analysis: str) -> Document:
+def _read_result(path: Path, analysis: str) -> AnalysisResult:
     """A result whose tables can be made: one that other versions wrote may lack numbers."""
-    document = read_result(path)
-    if document["analysis"] != analysis:
-        raise De3Error(f"it is one of `{document['analysis']}`, not of `{analysis}`")
+    document = AnalysisResult.read(path)
+    if document.analysis != analysis:
+        raise De3Error(f"it is one of `{document.analysis}`, not of `{analysis}`")
     try:
-        ANALYSES[analysis].tables(document["numbers"])
+        ANALYSES[analysis].tables(document.numbers)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise De3Error(f"it lacks numbers ({type(error).__name__})") from error
     return document

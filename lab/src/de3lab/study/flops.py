@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from de3lab.documents.run import FlopCounts
+
 __all__ = [
     "POOLERS",
     "Sizes",
@@ -149,16 +151,15 @@ def _router(sizes: Sizes) -> float:
     return 0.0
 
 
-def flops_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
-    """The counts of a model at a text length, as JSON."""
-    return {
-        "tokens": tokens,
-        "embedding": embedding(sizes.hidden, tokens),
-        "layer": layer(sizes.hidden, sizes.inner, tokens),
-        "layer_with_attention": layer(sizes.hidden, sizes.inner, tokens, attention=True),
-        "exits": exit_costs(sizes, tokens),
-        "heads_known": sizes.heads in HEADS,  # others are counted as linear ones
-    }
+def flops_of(sizes: Sizes, tokens: float) -> FlopCounts:
+    """The counts of a model at a text length."""
+    return FlopCounts(
+        tokens=tokens,
+        embedding=embedding(sizes.hidden, tokens),
+        layer=layer(sizes.hidden, sizes.inner, tokens),
+        layer_with_attention=layer(sizes.hidden, sizes.inner, tokens, attention=True),
+        exits=exit_costs(sizes, tokens),
+    )
 
 
 def modules_of(sizes: Sizes, tokens: float) -> dict[str, float]:
@@ -226,11 +227,11 @@ def _decision_products(sizes: Sizes) -> dict[str, float]:
     return found
 
 
-def flops_at(counts: dict[str, Any], exit_layers: Sequence[int], layers: float) -> float:
+def flops_at(counts: FlopCounts, exit_layers: Sequence[int], layers: float) -> float:
     """Operations when `layers` layers run in the mean: embedding, layers, exits on the way.
 
     Exits are charged as if all rows left at the mean layer; with exits of equal cost that is exact.
     """
-    spent = np.cumsum([0.0, *counts["exits"]])
+    spent = np.cumsum([0.0, *counts.exits])
     exits = float(np.interp(layers, [0, *exit_layers], spent))
-    return float(counts["embedding"] + layers * counts["layer_with_attention"] + exits)
+    return float(counts.embedding + layers * counts.layer_with_attention + exits)

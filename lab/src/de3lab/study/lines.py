@@ -12,7 +12,7 @@ from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
 from de3bert.exits.trace import Trace
 
-__all__ = ["AREA", "SAME_SPEED", "Line", "lines_of", "speed_grid", "speed_key", "tie_break"]
+__all__ = ["AREA", "SAME_SPEED", "Line", "lines_of", "speed_grid", "speed_key"]
 
 SAME_SPEED = 0.01  # a model of one speed counts at those that are its own within 1 %
 AREA = (1.5, 4.0)
@@ -83,10 +83,3 @@ def speed_grid(speeds: Sequence[float]) -> list[float]:
 
 def speed_key(speed: float) -> str:
     return f"{speed:g}"
-
-
-def tie_break(text: str) -> tuple[float, float]:
-    """Among equals lambda nearest to 1, then the smaller, as `calibrate` has it."""
-    signal = Family.parse(text).signal
-    weight = float(dict(signal.params if signal else ()).get("lambda", 1.0))
-    return -abs(weight - 1.0), -weight

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from de3lab.documents import StudyResult
 from de3lab.templates import as_json, raw_file, render
 
 __all__ = ["page"]
 
 
-def page(document: Mapping[str, Any]) -> str:
+def page(document: StudyResult) -> str:
     """The page of `study.json`."""
     return render(
         "study.html",
-        title=document["title"],
+        title=document.title,
         style=raw_file("study.css"),
-        data=as_json(document),
+        data=as_json(document.to_json()),
         script=raw_file("study_charts.js") + raw_file("study.js"),
     )

@@ -14,7 +14,7 @@ from de3bert.files import write_text
 from de3lab.study.collect import keep_record
 from de3lab.study.execute import Study
 from de3lab.study.plan import selected
-from de3lab.study.progress import Clock
+from de3lab.study.progress import Countdown
 
 __all__ = ["FAILURE", "check_failures", "failure_reason", "run_study"]
 
@@ -50,7 +50,7 @@ def run_study(
     for record in known.values():
         keep_record(place, record)
     rows = {job.task.name: study.material(job).train_rows for job in jobs}
-    clock = Clock(jobs, known.values(), rows)
+    clock = Countdown(jobs, known.values(), rows)
     failed = {}
     with _stopped_by_sigterm():
         for job in (job for job in jobs if job.identity not in known):

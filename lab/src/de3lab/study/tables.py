@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from de3lab.documents import StudyResult
+from de3lab.documents.study import Mean, PointMean, Score
 from de3lab.tabular import Cell, Grid, tex_table
 
 __all__ = ["blocks_of", "markdown", "tex"]
@@ -13,25 +15,25 @@ AVERAGE = "AVG"
 TIE = 1e-9
 
 
-def blocks_of(document: Mapping[str, Any]) -> list[Grid]:
+def blocks_of(document: StudyResult) -> list[Grid]:
     """The blocks of `study.json`: models of one speed first, then a block per speed."""
-    tasks = [task["name"] for task in document["tasks"] if document["exits"].get(task["name"])]
+    tasks = [task.name for task in document.tasks if document.exits.get(task.name)]
     blocks = [_own_block(document, tasks)]
-    blocks += [_speed_block(document, tasks, key) for key in document["scores"]]
+    blocks += [_speed_block(document, tasks, key) for key in document.scores]
     return [block for block in blocks if block.rows]
 
 
-def markdown(document: Mapping[str, Any]) -> str:
+def markdown(document: StudyResult) -> str:
     """All blocks as Markdown tables, with what one must know to read them."""
-    lines = [f"# {document['title']}", "", *_notes(document), ""]
+    lines = [f"# {document.title}", "", *_notes(document), ""]
     return "\n".join([*lines, *(block.markdown() for block in blocks_of(document))])
 
 
-def tex(document: Mapping[str, Any]) -> str:
+def tex(document: StudyResult) -> str:
     r"""One `table` environment to \input; it needs the package booktabs."""
     blocks = blocks_of(document)
     columns = max((block.columns for block in blocks), key=len, default=("method",))
-    caption = " ".join([document["title"] + ".", *_notes(document)])
+    caption = " ".join([document.title + ".", *_notes(document)])
     return tex_table(
         caption,
         columns,
@@ -46,52 +48,51 @@ def _spread(block: Grid, row: Sequence[Any], columns: Sequence[str]) -> list[Any
     return [by_name.get(name) for name in columns]
 
 
-def _notes(document: Mapping[str, Any]) -> list[str]:
-    progress, chosen = document["progress"], document["chosen"]
+def _notes(document: StudyResult) -> list[str]:
+    progress, chosen = document.progress, document.chosen
     parts = [
-        f"{progress['done']} of {progress['of']} trainings are finished.",
+        f"{progress.done} of {progress.of} trainings are finished.",
         "Scores in percent at equal layer speed-up (mean over seeds, ± sample deviation): "
         + "; ".join(
-            f"{task['name']}: {'/'.join(task['metrics'])} on {task['test']}, "
-            f"{len(task['seeds'])} seed(s)"
-            for task in document["tasks"]
+            f"{task.name}: {'/'.join(task.metrics)} on {task.test}, {len(task.seeds)} seed(s)"
+            for task in document.tasks
         )
         + ".",
         f"Best of a column bold, second underlined. * {chosen} is better, one-tailed paired "
         f"t-test over seeds, Holm-corrected over tasks ({AVERAGE}: over tasks), "
-        f"p < {document['significant_below']:g}.",
+        f"p < {document.significant_below:g}.",
     ]
-    complete, listed = document["complete_tasks"], [task["name"] for task in document["tasks"]]
+    complete, listed = document.complete_tasks, [task.name for task in document.tasks]
     if complete and complete != listed:
         parts.append(f"{AVERAGE} is over the tasks that all have finished: {', '.join(complete)}.")
     return parts
 
 
-def _own_block(document: Mapping[str, Any], tasks: Sequence[str]) -> Grid:
+def _own_block(document: StudyResult, tasks: Sequence[str]) -> Grid:
     rows = []
-    for method in (each["name"] for each in document["methods"]):
-        points = [document["points"][task].get(method) for task in tasks]
+    for method in (each.name for each in document.methods):
+        points = [document.points[task].get(method) for task in tasks]
         if any(points):
             rows.append((method, *(_own_cell(point) for point in points)))
     title = "Models of one speed (its layer speed-up in brackets)"
     return Grid(title, ("method", *tasks), tuple(rows))
 
 
-def _own_cell(point: Mapping[str, Any] | None) -> Cell | None:
+def _own_cell(point: PointMean | None) -> Cell | None:
     if point is None:
         return None
-    speed = f" ({point['layer_speedup']:.2f}x)"
-    return Cell(_percent(point["mean"]), _deviation(point), speed)
+    speed = f" ({point.layer_speedup:.2f}x)"
+    return Cell(_percent(point.mean), _deviation(point), speed)
 
 
-def _speed_block(document: Mapping[str, Any], tasks: Sequence[str], key: str) -> Grid:
-    scores, averages = document["scores"][key], document["averages"][key]["methods"]
-    ranked = [each["name"] for each in document["methods"] if each["ranked"]]
+def _speed_block(document: StudyResult, tasks: Sequence[str], key: str) -> Grid:
+    scores, averages = document.scores[key], document.averages[key].methods
+    ranked = [each.name for each in document.methods if each.ranked]
     methods = [name for name in ranked if any(name in scores[task] for task in tasks)]
-    metrics = {task["name"]: task["metrics"] for task in document["tasks"]}
+    metrics = {task.name: task.metrics for task in document.tasks}
     columns: list[Mapping[str, Cell]] = []
     for task in tasks:
-        places = _places({name: found["mean"] for name, found in scores[task].items()}, ranked)
+        places = _places({name: found.mean for name, found in scores[task].items()}, ranked)
         columns.append(
             {
                 name: Cell(
@@ -116,8 +117,8 @@ def _speed_block(document: Mapping[str, Any], tasks: Sequence[str], key: str) ->
     return Grid(f"Layer speed-up {key}x", ("method", *tasks, AVERAGE), rows)
 
 
-def _scores(found: Mapping[str, Any], metrics: Sequence[str]) -> str:
-    return "/".join(_percent(found["each"][metric]) for metric in metrics)
+def _scores(found: Score, metrics: Sequence[str]) -> str:
+    return "/".join(_percent(found.each[metric]) for metric in metrics)
 
 
 def _places(scores: Mapping[str, float], ranked: Sequence[str]) -> dict[str, int]:
@@ -135,17 +136,17 @@ def _places(scores: Mapping[str, float], ranked: Sequence[str]) -> dict[str, int
     }
 
 
-def _is_worse(document: Mapping[str, Any], key: str, method: str, task: str | None = None) -> bool:
-    tests = document["tests"][key].get(method)
-    if tests is None:
+def _is_worse(document: StudyResult, key: str, method: str, task: str | None = None) -> bool:
+    tests = document.tests[key].get(method)
+    if tests is None or (task is not None and task not in tests.tasks):
         return False
-    p = tests["over_tasks"]["p"] if task is None else tests["tasks"].get(task, {}).get("p_holm")
-    return p is not None and p < document["significant_below"]
+    p = tests.over_tasks.p if task is None else tests.tasks[task].p_holm
+    return p is not None and p < document.significant_below
 
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def _deviation(found: Mapping[str, Any]) -> str:
-    return "" if found["sd"] is None else _percent(found["sd"])
+def _deviation(found: Mean) -> str:
+    return "" if found.sd is None else _percent(found.sd)

@@ -28,7 +28,7 @@ def alpha_tables(stored: Stored) -> list[Grid]:
     speeds = all_speeds(results)
     rows: list[tuple[Any, ...]] = []
     for task, document in results.items():
-        numbers = document["numbers"]
+        numbers = document.numbers
         by_speed = {each["speed"]: each for each in numbers["by_speed"]}
         cells = (_range(by_speed.get(speed)) for speed in speeds)
         rows.append((task_name(task), _numbers(numbers["alphas"]), min(numbers["runs"]), *cells))
@@ -53,9 +53,9 @@ def _range(seen: Mapping[str, Any] | None) -> str | None:
 def alpha_does_not_matter(stored: Stored) -> Verdict:
     """The range of mean scores over alpha, below one point at every speed."""
     found = [
-        {**each, "task": task, "runs": min(document["numbers"]["runs"])}
+        {**each, "task": task, "runs": min(document.numbers["runs"])}
         for task, document in stored.results(ALPHA).items()
-        for each in document["numbers"]["by_speed"]
+        for each in document.numbers["by_speed"]
     ]
     if not found:
         return unmeasured("alpha")

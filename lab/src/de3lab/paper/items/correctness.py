@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from de3lab.documents import AnalysisResult
 from de3lab.paper.item import Finding, Item, Measurement, Training
 from de3lab.paper.items.hyperparameters import LAMBDAS_OF
 from de3lab.paper.items.indicator import ONE_RATE_SETTING
@@ -38,7 +39,7 @@ def correctness_tables(stored: Stored, one_rate: bool = False) -> list[Grid]:
     """Accuracy of correctness estimation on all tasks."""
     rows = []
     for task, document in stored.results(_item(one_rate)).items():
-        numbers = document["numbers"]
+        numbers = document.numbers
         for each in numbers["estimation"]:
             rows.append(
                 (
@@ -117,7 +118,7 @@ def most_when_shallow(stored: Stored, one_rate: bool = False) -> Verdict:
         both = zip(gains[shallow]["values"], gains[deep]["values"], strict=True)
         less += [a - b for a, b in both]
         intervals += _intervals({shallow: gains[shallow]})
-        trends.append(document["numbers"]["trend"])
+        trends.append(document.numbers["trend"])
         told = (f"{gains[layer]['mean']:+.3f} at layer {layer}" for layer in (shallow, deep))
         said.append(f"{task_name(task)} {' and '.join(told)}")
     if not first:
@@ -132,9 +133,9 @@ def most_when_shallow(stored: Stored, one_rate: bool = False) -> Verdict:
     return Verdict(weakest([there, falls]).holds, tests, numbers, statement)
 
 
-def _estimation(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _estimation(document: AnalysisResult) -> list[Mapping[str, Any]]:
     """The layers at the first threshold, the shallowest first."""
-    numbers = document["numbers"]
+    numbers = document.numbers
     tau = numbers["tau"][0]
     return sorted(
         (each for each in numbers["estimation"] if each["tau"] == tau),
@@ -142,9 +143,9 @@ def _estimation(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     )
 
 
-def _ranked(document: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
+def _ranked(document: AnalysisResult) -> dict[int, Mapping[str, Any]]:
     """Layer -> difference in ROC-AUC, at the layers of the settings where there is one."""
-    numbers = document["numbers"]
+    numbers = document.numbers
     return {
         int(each["layer"]): each["difference"]
         for each in numbers["auc"]

@@ -25,7 +25,7 @@ SLOWER = 1.10  # a step that takes no more than this is about as fast
 def cost_tables(stored: Stored) -> list[Grid]:
     """The paper's two tables, with what the same models cost here."""
     document = next(iter(stored.results(COSTS).values()), None)
-    numbers = None if document is None else document["numbers"]
+    numbers = None if document is None else document.numbers
     return [_parameters(numbers), _minutes(stored, numbers), _modules(numbers)]
 
 
@@ -113,7 +113,7 @@ def overheads(stored: Stored) -> Verdict:
     document = next(iter(stored.results(COSTS).values()), None)
     if document is None:
         return unmeasured("costs")
-    numbers = document["numbers"]
+    numbers = document.numbers
     wrong = _wrong_modules(numbers) + _wrong_parameters()
     kind, said = _kind(numbers, "de3"), ""
     if kind is not None:

@@ -49,12 +49,13 @@ def data_tables(stored: Stored) -> list[Grid]:
 def _rows(stored: Stored) -> dict[str, Mapping[str, int]]:
     found: dict[str, Mapping[str, int]] = {}
     for name in STUDIES:
-        for task in (stored.study(name) or {"tasks": []})["tasks"]:
-            if task["rows"] is not None:
-                shown = task["name"]
+        study = stored.study(name)
+        for task in study.tasks if study else ():
+            if task.rows is not None:
+                shown = task.name
                 if name == "paper_shift":  # the target, which is another data set
-                    shown = f"{task_name(shown)} on {task['test']}"
-                found.setdefault(shown, task["rows"])
+                    shown = f"{task_name(shown)} on {task.test}"
+                found.setdefault(shown, task.rows)
     return found
 
 

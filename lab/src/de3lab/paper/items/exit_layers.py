@@ -26,7 +26,7 @@ def exit_tables(stored: Stored) -> list[Grid]:
     for tau, (accuracy, speed) in PUBLISHED.items():
         cells = [f"{accuracy:.3f} ({speed:.2f}x)"]
         for document in results.values():
-            seen = {each["tau"]: each for each in document["numbers"]["thresholds"]}.get(tau)
+            seen = {each["tau"]: each for each in document.numbers["thresholds"]}.get(tau)
             cells.append(
                 "-" if seen is None else f"{seen['score']:.3f} ({seen['layer_speedup']:.2f}x)"
             )
@@ -40,7 +40,7 @@ def exits_move(stored: Stored) -> Verdict:
     """Mean layers fall from threshold to threshold; of a threshold rule nothing else can be."""
     falls, said = [], []
     for task, document in stored.results(EXIT_LAYERS).items():
-        seen = sorted(document["numbers"]["thresholds"], key=lambda each: float(each["tau"]))
+        seen = sorted(document.numbers["thresholds"], key=lambda each: float(each["tau"]))
         layers = [float(each["layers_mean"]) for each in seen]
         falls.append(all(b < a for a, b in pairwise(layers)))
         listed = ", ".join(

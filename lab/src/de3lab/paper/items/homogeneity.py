@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from de3lab.documents import AnalysisResult
 from de3lab.paper.item import Finding, Item, Measurement, Training
 from de3lab.paper.judging import Sample, Verdict, above, in_hundredths, unmeasured
 from de3lab.paper.stored import Stored
@@ -34,10 +35,10 @@ def homogeneity_tables(stored: Stored) -> list[Grid]:
     return [Grid("Correlation at layer 2", ("model", *heads), tuple(rows), note)]
 
 
-def _correlation(document: Mapping[str, Any] | None, kind: int) -> str | None:
-    if document is None or kind >= len(document["numbers"]["kinds"]):
+def _correlation(document: AnalysisResult | None, kind: int) -> str | None:
+    if document is None or kind >= len(document.numbers["kinds"]):
         return None
-    seen = _at(document["numbers"], kind, LAYER)
+    seen = _at(document.numbers, kind, LAYER)
     if seen is None or seen["mean"] is None:
         return None
     return f"{seen['mean']:.3f}" + ("" if seen["sd"] is None else f" ± {seen['sd']:.3f}")
@@ -48,7 +49,7 @@ def networks_decorrelate(stored: Stored) -> Verdict:
     values: list[float] = []
     intervals, said = [], []
     for task, document in stored.results(HOMOGENEITY).items():
-        numbers = document["numbers"]
+        numbers = document.numbers
         layer = numbers["layers"][0]
         ours, theirs = (_at(numbers, kind, layer) for kind in (0, 1))
         less = next(each for each in numbers["differences"] if each["layer"] == layer)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from de3lab.documents import RunRecord
 from de3lab.paper.item import Item
 from de3lab.paper.rivals import BOTH
 from de3lab.paper.stored import Stored
@@ -28,10 +26,10 @@ LAMBDAS_OF = {
 
 def hyperparameter_tables(stored: Stored) -> list[Grid]:
     """The settings of DE3's trainings here, and the lambda that calibration rows chose."""
-    runs: dict[str, Mapping[str, Any]] = {}
+    runs: dict[str, RunRecord] = {}
     for record in stored.runs("paper_methods"):
-        if record["training"] == "de3":
-            runs.setdefault(record["task"], record)
+        if record.training == "de3":
+            runs.setdefault(record.task, record)
     rows = []
     for name, (searched, chosen) in PUBLISHED.items():
         cells: list[str | None] = []
@@ -47,14 +45,14 @@ def hyperparameter_tables(stored: Stored) -> list[Grid]:
     return [Grid("DE3's settings", ("setting", "range, paper", *heads), tuple(rows), note)]
 
 
-def _setting(record: Mapping[str, Any] | None, name: str) -> str | None:
+def _setting(record: RunRecord | None, name: str) -> str | None:
     if record is None:
         return None
     if name == "lambda":
-        choices = record["methods"].get("de3", {}).get("choices", {})
+        choices = record.methods["de3"].choices if "de3" in record.methods else {}
         chosen = [choices.get(speed) for speed in BOTH]
-        return ", ".join("-" if each is None else _lambda(each["family"]) for each in chosen)
-    settings = record["settings"]
+        return ", ".join("-" if each is None else _lambda(each.family) for each in chosen)
+    settings = record.settings
     value = settings["options"].get(name, settings["train"].get(name))
     return None if value is None else f"{value:g}"
 

@@ -27,9 +27,9 @@ def lambda_tables(stored: Stored) -> list[Grid]:
     speeds = all_speeds(results)
     rows = []
     for task, document in results.items():
-        by_speed = {each["speed"]: each for each in document["numbers"]["by_speed"]}
+        by_speed = {each["speed"]: each for each in document.numbers["by_speed"]}
         cells = (_best(by_speed.get(speed)) for speed in speeds)
-        rows.append((task_name(task), document["numbers"]["runs"], *cells))
+        rows.append((task_name(task), document.numbers["runs"], *cells))
     columns = ("task", "runs", *(f"{speed:g}x" for speed in speeds))
     note = (
         "In brackets what it gives over lambda 0, which is entropy, in points; never below 0, "
@@ -54,7 +54,7 @@ def lambda_grows(stored: Stored) -> Verdict:
     values: list[float] = []
     trends, said = [], []
     for task, document in stored.results(LAMBDAS).items():
-        numbers = document["numbers"]
+        numbers = document.numbers
         told = [each for each in numbers["by_speed"] if each["shape"] != FLAT]
         speeds = [each["speed"] for each in told]
         best = zip(*(each["best_lambda_of_runs"] for each in told), strict=True)

@@ -36,7 +36,7 @@ def shift_tables(stored: Stored) -> list[Grid]:
         cells: list[str | None] = []
         for task in TARGETS:
             document = results.get(task)
-            ours = None if document is None else _shifted(document["numbers"], label)
+            ours = None if document is None else _shifted(document.numbers, label)
             cells += [ours, theirs.get(task)]
         rows.append((shown, *cells))
     heads = (f"{name} {who}" for name in TARGETS.values() for who in ("ours", "paper"))
@@ -71,7 +71,7 @@ def _adapted_less(stored: Stored, other: str, named: str) -> Verdict:
     tasks: list[str] = []
     by_speed: dict[str, list[float]] = {speed: [] for speed in BOTH}
     for task, document in stored.results(SHIFT).items():
-        at = document["numbers"]["at"]
+        at = document.numbers["at"]
         gains = {speed: _gains(at.get(speed, {}), other) for speed in BOTH}
         known = [each for each in gains.values() if each]
         if known:

@@ -22,7 +22,7 @@ def space_is_clearer(stored: Stored) -> Verdict:
     """
     values, intervals, said = [], [], []
     for task, document in stored.results(SPACE).items():
-        gains = _gains(document["numbers"])
+        gains = _gains(document.numbers)
         if not gains:
             continue
         values.append(sum(gain for _, gain, _ in gains) / len(gains))

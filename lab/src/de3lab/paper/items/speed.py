@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from de3lab.analysis.speed import PAPER, PAPER_ROWS
+from de3lab.documents import AnalysisResult
 from de3lab.paper.item import Finding, Item, Measurement, Training
 from de3lab.paper.judging import Verdict, decided, unmeasured
 from de3lab.paper.stored import Stored
@@ -24,7 +24,7 @@ def speed_tables(stored: Stored) -> list[Grid]:
     for number, (tau, layers, seconds, tera) in enumerate(PAPER):
         cells: list[str | None] = [None] * 4
         if document is not None and number in ours:
-            seen, texts = ours[number], document["numbers"]["rows"]
+            seen, texts = ours[number], document.numbers["rows"]
             cells = [
                 f"{seen['tau']:.3g}",
                 f"{seen['layers'] / texts:.2f}",
@@ -49,12 +49,12 @@ def speed_tables(stored: Stored) -> list[Grid]:
     return [Grid("Layers, time and operations for one text", columns, tuple(rows), note)]
 
 
-def _matched(document: Mapping[str, Any] | None) -> dict[int, Any]:
+def _matched(document: AnalysisResult | None) -> dict[int, Any]:
     """Number of the paper's threshold -> ours: chosen to save as many layers, or the same one."""
     if document is None:
         return {}
-    seen = document["numbers"]["thresholds"]
-    if document["numbers"]["matched"] and len(seen) == len(PAPER):
+    seen = document.numbers["thresholds"]
+    if document.numbers["matched"] and len(seen) == len(PAPER):
         return dict(enumerate(seen))
     same = {each["tau"]: each for each in seen}
     return {number: same[row[0]] for number, row in enumerate(PAPER) if row[0] in same}
@@ -65,7 +65,7 @@ def layers_are_time(stored: Stored) -> Verdict:
     document = stored.results(SPEED).get("sst2")
     if document is None:
         return unmeasured("speed")
-    found = document["numbers"]["correlations"]
+    found = document.numbers["correlations"]
     shown = {"seconds": "time", "flops": "operations"}
     said = ", ".join(f"{found[key]['value']:.4f} with {name}" for key, name in shown.items())
     listed = ", ".join(f"[{found[key]['low']:.3f}, {found[key]['high']:.3f}]" for key in shown)
@@ -73,7 +73,7 @@ def layers_are_time(stored: Stored) -> Verdict:
         yes=all(found[key]["low"] > HIGH for key in shown),
         no=any(found[key]["high"] < HIGH for key in shown),
     )
-    count = len(document["numbers"]["thresholds"])
+    count = len(document.numbers["thresholds"])
     test = f"Fisher's 95 % intervals over {count} thresholds above {HIGH:g}: {listed}"
     return Verdict(holds, test, dict(found), f"Pearson's correlation of layers: {said}.")
 

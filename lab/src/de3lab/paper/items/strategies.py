@@ -21,7 +21,7 @@ def oracle_is_far(stored: Stored) -> Verdict:
     """The oracle's score less the best exit rule's at the oracle's own layer speed-up."""
     gaps, said = [], []
     for task, document in stored.results(STRATEGIES).items():
-        numbers = document["numbers"]
+        numbers = document.numbers
         oracle = next(each for each in numbers["points"] if each["name"] == "oracle")
         best = _best_rule(numbers, oracle["layer_speedup"])
         if best is None:
