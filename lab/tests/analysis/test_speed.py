@@ -19,7 +19,7 @@ from de3bert.exits.family import Family
 from de3lab.analysis import ANALYSES, Subject, analyse
 from de3lab.analysis.speed import PAPER, PAPER_RATIOS
 from de3lab.analysis.speed_timing import (
-    Timed,
+    TimedPolicy,
     efficiency,
     matched_thresholds,
     time_policies,
@@ -29,8 +29,8 @@ from de3lab.statistics import pearson
 LAYERS, SECONDS, FLOPS = ([row[column] for row in PAPER] for column in (1, 2, 3))
 
 
-def timed(name: str, layers: Any, seconds: Any) -> Timed:
-    return Timed(name, np.asarray(layers), np.asarray(seconds, dtype=float))
+def timed(name: str, layers: Any, seconds: Any) -> TimedPolicy:
+    return TimedPolicy(name, np.asarray(layers), np.asarray(seconds, dtype=float))
 
 
 def test_the_paper_s_own_correlations():
@@ -54,7 +54,7 @@ def test_the_paper_s_own_efficiency():
     assert found["time_ratio"]["low"] == found["time_ratio"]["high"]  # one text has no others
 
 
-def texts_at(depths: list[int], per_layer: float, fixed: float) -> Timed:
+def texts_at(depths: list[int], per_layer: float, fixed: float) -> TimedPolicy:
     """Texts that leave at `depths`; one round in three was disturbed."""
     seconds = fixed + per_layer * np.array(depths)
     return timed("", depths, np.stack([seconds, seconds + 9, seconds], axis=1))

@@ -12,7 +12,7 @@ from de3bert.exits.signal import Signal
 from de3bert.methods import METHODS
 from de3lab.analysis.analysis import ANALYSES, Analysis
 from de3lab.analysis.arguments import check_alike, chosen_speeds, enough_rows, one_lambda
-from de3lab.analysis.comparison import Contender, compare
+from de3lab.analysis.comparison import Compared, compare
 from de3lab.analysis.comparison_tables import difference_table, draw_comparison, score_table
 from de3lab.analysis.subject import Subject, grouped
 from de3lab.statistics import RESAMPLES
@@ -66,7 +66,7 @@ def _measure(name: str, subjects: Sequence[Subject], settings: Mapping[str, Any]
     family = Family.of(Signal("edr", (("lambda", weight),)))
     traces = {label: [run.with_distances for run in runs] for label, runs in kinds.items()}
     speeds = chosen_speeds(subjects, settings["speeds"])
-    contenders = [Contender(label, seen, family) for label, seen in traces.items()]
+    contenders = [Compared(label, seen, family) for label, seen in traces.items()]
     return {
         "lambda": weight,
         **compare(contenders, combinations(kinds, 2), subjects[0].label, speeds, settings),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from de3lab.analysis.formatting import runs, with_interval, with_spread
-from de3lab.figures.correctness import Judged, draw_correctness
+from de3lab.figures.correctness import Estimates, draw_correctness
 from de3lab.tabular import Grid
 
 __all__ = ["correctness_tables", "draw_correctness_numbers"]
@@ -24,7 +24,7 @@ def draw_correctness_numbers(path: Path, numbers: Numbers) -> None:
     """Bars at the chosen layers and thresholds above, AUC over the layers below."""
     several = len(numbers["tau"]) > 1
     bars = {
-        f"{each['layer']}, τ {each['tau']:g}" if several else str(each["layer"]): Judged(
+        f"{each['layer']}, τ {each['tau']:g}" if several else str(each["layer"]): Estimates(
             (each["entropy"]["mean"], each["edr"]["mean"]), each["right"]["mean"]
         )
         for each in numbers["estimation"]

@@ -21,7 +21,7 @@ from de3lab.analysis.counting import Operations, counted
 from de3lab.analysis.speed_tables import speed_tables
 from de3lab.analysis.speed_timing import (
     FULL_DEPTH,
-    Timed,
+    TimedPolicy,
     efficiency,
     matched_thresholds,
     time_policies,
@@ -122,7 +122,7 @@ def _policies(
     }
 
 
-def _check_differ(timed: Sequence[Timed]) -> None:
+def _check_differ(timed: Sequence[TimedPolicy]) -> None:
     totals = {int(each.layers.sum()) for each in timed[1:]}
     if len(totals) < 3:
         raise UsageError(
@@ -132,7 +132,7 @@ def _check_differ(timed: Sequence[Timed]) -> None:
 
 
 def _described(
-    timed: Timed, tokens: Sequence[TokenRow], operations: Mapping[int, Operations], base: int
+    timed: TimedPolicy, tokens: Sequence[TokenRow], operations: Mapping[int, Operations], base: int
 ) -> dict[str, Any]:
     """Totals over all texts: layers, seconds (the median round of each), operations."""
     tested = timed.name != FULL_DEPTH

@@ -19,7 +19,7 @@ from de3lab.statistics import RESAMPLES, percentile_interval, row_draws
 
 __all__ = [
     "FULL_DEPTH",
-    "Timed",
+    "TimedPolicy",
     "efficiency",
     "matched_thresholds",
     "time_policies",
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Timed:
+class TimedPolicy:
     """One policy on all texts.
 
     Attributes:
@@ -57,7 +57,7 @@ def time_policies(
     rounds: int,
     seed: int,
     clock: Clock = SYSTEM,
-) -> list[Timed]:
+) -> list[TimedPolicy]:
     """Times all policies in turn on each text, after a pass that warms up and gives the layers."""
     if rounds < 1:
         raise UsageError(f"At least one round must be timed, got {rounds} (--rounds).")
@@ -72,7 +72,7 @@ def time_policies(
     jobs = {name: job(policy) for name, policy in policies.items()}
     pools = dict.fromkeys(jobs, "one")  # all run on the threads of one model
     spent = alternate(jobs, len(texts), rounds, pools=pools, seed=seed, clock=clock)
-    return [Timed(name, np.array(layers[name]), spent[name]) for name in policies]
+    return [TimedPolicy(name, np.array(layers[name]), spent[name]) for name in policies]
 
 
 def matched_thresholds(trace: Trace, family: Family, ratios: Sequence[float]) -> list[float]:
@@ -86,7 +86,7 @@ def matched_thresholds(trace: Trace, family: Family, ratios: Sequence[float]) ->
 
 
 def efficiency(
-    full: Timed, timed: Sequence[Timed], layer_ratio: float, seed: int
+    full: TimedPolicy, timed: Sequence[TimedPolicy], layer_ratio: float, seed: int
 ) -> dict[str, Any] | None:
     """How much less time `layer_ratio` times fewer layers take, and how near that is to as much.
 

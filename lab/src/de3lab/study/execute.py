@@ -12,10 +12,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from de3bert.data.table import Table
-from de3bert.errors import De3Error, UsageError
-from de3bert.exits.trace import Trace
+from de3bert.errors import UsageError
 from de3bert.methods import METHODS
 from de3lab.documents import RunRecord
+from de3lab.study.made import trace_is_of
 from de3lab.study.material import Material, backbone_sha256, read_material
 from de3lab.study.plan import Job, plan
 from de3lab.study.record import RUN, build_record, rescored, scored_as
@@ -165,7 +165,11 @@ class Study:
         wanted = {"calibration": (material.source.sha256, job.task.calibration_rows)}
         for name, table in material.tests.items():
             wanted[f"test-{name}"] = table.sha256, len(table)
-        return [name for name, rows in wanted.items() if not _is_trace(folder, name, *rows)]
+        return [
+            name
+            for name, (sha256, rows) in wanted.items()
+            if not trace_is_of(folder / f"{name}.trace", sha256, rows)
+        ]
 
     def _trace(self, job: Job, progress: bool) -> None:
         from de3bert.runtime.evaluate import trace_table
@@ -219,14 +223,3 @@ def _check_fit(method: str, task: str, material: Material) -> None:
             f"Method {method} stops single tokens of one text, and the rows of task {task} are "
             "pairs of texts. Leave out the one or the other."
         )
-
-
-def _is_trace(folder: Path, name: str, sha256: str, rows: int) -> bool:
-    path = folder / f"{name}.trace"
-    if not path.exists():
-        return False
-    try:
-        trace = Trace.load(path)
-        return trace.info["data"]["sha256"] == sha256 and trace.rows == rows
-    except (De3Error, KeyError):
-        return False

@@ -20,20 +20,19 @@ from de3bert.machine import machine
 from de3bert.methods import METHODS
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load
-from de3bert.runtime.manifest import is_bundle
 from de3bert.runtime.profile import profile, read_profile, write_profile
 from de3lab.documents import Latency, MethodScores, RunRecord
 from de3lab.study.costs import OWN
 from de3lab.study.execute import Study, is_timed
+from de3lab.study.made import Export, bundle_in
 from de3lab.study.plan import Job
 from de3lab.study.record import read_traces
 from de3lab.study.spec import LatencySpec
 
-__all__ = ["LATENCY", "Export", "predicted", "read_latency", "time_models"]
+__all__ = ["LATENCY", "predicted", "read_latency", "time_models"]
 
 LATENCY = "latency.json"
 MOST_TEXTS = 200  # that a model of one exit answers
-Export = Callable[[Path, Path], object]  # a model folder, the place of its bundle
 
 
 def time_models(
@@ -85,9 +84,7 @@ def _times(
 ) -> dict[str, dict[str, float]]:
     """Method -> speed -> milliseconds, of the methods that read one training."""
     folder = study.folder(job)
-    bundle = folder / "bundle"
-    if not is_bundle(bundle):
-        export(folder / "model", bundle)
+    bundle = bundle_in(folder / "bundle", folder / "model", export)
     rounds = (study.spec.latency or LatencySpec()).rounds
     if len(record.exit_layers) == 1:
         texts = study.material(job).tests[job.task.main_test].inputs()

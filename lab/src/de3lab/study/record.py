@@ -11,7 +11,7 @@ from typing import Any
 from de3bert.exits.trace import Trace
 from de3bert.machine import machine, versions
 from de3lab.documents import RunRecord, ScoredAs
-from de3lab.study.flops import Sizes, flops_of
+from de3lab.study.flops import Anatomy, flops_of
 from de3lab.study.parameters import parameters_of
 from de3lab.study.plan import Job
 from de3lab.study.scoring import exit_scores, score_method
@@ -100,7 +100,7 @@ def _of_main(main: Trace, model: Path) -> dict[str, Any]:
     """Scores of exits and operations per text; operations stay where there is no model."""
     found: dict[str, Any] = {"exit_accuracy": exit_scores(main, ["accuracy"])}
     if (model / "config.json").exists():
-        found["flops"] = flops_of(Sizes.of_model(model), float(main.tokens.mean()))
+        found["flops"] = flops_of(Anatomy.of_folder(model), float(main.tokens.mean()))
     return found
 
 

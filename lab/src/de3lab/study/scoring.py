@@ -18,11 +18,11 @@ from de3bert.exits.temperature import fit_temperatures
 from de3bert.exits.trace import Trace
 from de3bert.methods import METHODS, Method
 from de3lab.documents import MethodScores
-from de3lab.study.lines import AREA, Line, lines_of, speed_grid, speed_key
+from de3lab.study.lines import AREA, ScoreLine, lines_of, speed_grid, speed_key
 
 __all__ = ["exit_scores", "score_method"]
 
-Lines = Mapping[str, Line]
+Lines = Mapping[str, ScoreLine]
 MEASURED = ("score", "score_interval", "layer_speedup", "layers_mean")
 
 
