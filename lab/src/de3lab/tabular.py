@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Cell", "Grid", "tex_escaped", "tex_table"]
+__all__ = ["Cell", "Grid", "markdown_table", "tex_escaped", "tex_table"]
 
 SPECIAL = {
     "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "<": "$<$", ">": "$>$",
@@ -79,15 +79,21 @@ class Grid:
 
     def markdown(self, heading: str = "## {}") -> str:
         """A Markdown table under its title."""
-        lines = [heading.format(self.title), "", _md_row(self.columns)]
-        lines.append("|---|" + "---:|" * (len(self.columns) - 1))
-        lines += [_md_row(row) for row in self.cells()]
+        lines = [heading.format(self.title), "", *markdown_table(self.columns, self.rows)]
         return "\n".join([*lines, *(["", self.note] if self.note else []), ""])
 
     def tex(self) -> str:
         r"""A `table` environment to \input; it needs the package booktabs."""
         caption = " ".join(part for part in (self.title + ".", self.note) if part)
         return tex_table(caption, self.columns, [("", self.rows)])
+
+
+def markdown_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], right: bool = True
+) -> list[str]:
+    """The lines of a Markdown table; all columns but the first stand to the right, or none."""
+    rule = "|---|" + ("---:|" if right else "---|") * (len(columns) - 1)
+    return [_md_row(columns), rule, *(_md_row([shown(cell) for cell in row]) for row in rows)]
 
 
 def tex_table(
