@@ -143,7 +143,7 @@ def test_what_is_refused(tmp_path):
     plain = saved(tmp_path, replace(trace, distances=None, certainty=None))
     blind = saved(tmp_path, replace(trace, labels=None))
     for subject, settings, words in (
-        (whole, {"lambdas": [1.0, 2.0]}, "takes one lambda, got 2"),
+        (whole, {"lambdas": [1.0, 2.0]}, "takes one --lambda, got 2"),
         (whole, {"row": 41}, "no row 41: .* has rows 1 to 40"),
         (whole, {"row": 0}, "no row 0"),
         (plain, {}, "no distances to prototypes"),

@@ -17,7 +17,8 @@ from de3lab.documents import AnalysisResult, RunRecord
 from de3lab.paper import adapted as adapted_module
 from de3lab.paper import measure as measure_module
 from de3lab.paper.items import ITEMS
-from de3lab.paper.run import check_failures, items_to_run, run_items
+from de3lab.paper.run import ITEMS_FAILED, items_to_run, run_items
+from de3lab.study.run import check_failures
 
 
 @pytest.fixture
@@ -199,8 +200,8 @@ def test_one_item_failing_does_not_keep_the_others(made_copy, no_training, monke
     assert "boom" in story.read_text(encoding="utf-8")
     assert (made_copy / "results" / "paper" / "exit-layers" / "sst2" / "result.json").exists()
     with pytest.raises(De3Error, match="1 of the things to do failed"):
-        check_failures(failed)
-    check_failures({})
+        check_failures(failed, ITEMS_FAILED)
+    check_failures({}, ITEMS_FAILED)
 
 
 def test_what_needs_no_run_says_so():

@@ -29,7 +29,7 @@ def measure_alpha(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
 
     Lambda is the first model's own unless the settings have one.
     """
-    weight = one_lambda(ALPHA, {"lambdas": settings["lambdas"] or [subjects[0].own_lambda]})
+    weight = one_lambda(ALPHA, settings, subjects[0])
     traces = [subject.with_distances for subject in subjects]
     found = _by_alpha(subjects)
     check_alike(ALPHA, subjects)

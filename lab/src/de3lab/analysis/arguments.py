@@ -70,9 +70,9 @@ def chosen_speeds(subjects: Sequence[Subject], asked: Sequence[float] | None) ->
     return sorted({float(speed) for speed in reached})
 
 
-def one_lambda(name: str, settings: Mapping[str, Any]) -> float:
-    """The one lambda of EDR that an analysis holds fixed."""
-    given = list(settings["lambdas"])
+def one_lambda(name: str, settings: Mapping[str, Any], subject: Subject) -> float:
+    """The one lambda of EDR that an analysis holds fixed: the model's own unless one is given."""
+    given = list(settings["lambdas"] or [subject.own_lambda])
     if len(given) != 1:
         raise UsageError(
             f"`{name}` holds lambda fixed, so it takes one --lambda, got {len(given)}: "

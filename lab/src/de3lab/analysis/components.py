@@ -62,7 +62,7 @@ def _measure(name: str, subjects: Sequence[Subject], settings: Mapping[str, Any]
     for runs in kinds.values():
         check_alike(name, runs)
         enough_rows(name, runs[0])
-    weight = one_lambda(name, {"lambdas": settings["lambdas"] or [subjects[0].own_lambda]})
+    weight = one_lambda(name, settings, subjects[0])
     family = Family.of(Signal("edr", (("lambda", weight),)))
     traces = {label: [run.with_distances for run in runs] for label, runs in kinds.items()}
     speeds = chosen_speeds(subjects, settings["speeds"])

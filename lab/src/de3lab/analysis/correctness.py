@@ -61,7 +61,7 @@ def measure_correctness(subjects: Sequence[Subject], settings: Mapping[str, Any]
     Differences (EDR less entropy) come with a 95 % interval from resampled rows; every draw serves
     both signals and all runs. Lambda is the first model's own unless the settings have one.
     """
-    weight = one_lambda(NAME, {"lambdas": settings["lambdas"] or [subjects[0].own_lambda]})
+    weight = one_lambda(NAME, settings, subjects[0])
     taus = _checked(settings["tau"])
     runs = [Run.of(subject.with_distances, weight) for subject in subjects]
     enough_rows(NAME, subjects[0])

@@ -191,10 +191,6 @@ def _text_keys(table: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, st
     return {name: {str(k): text for k, text in row.items()} for name, row in table.items()}
 
 
-def _draw(path: Path, numbers: Mapping[str, Any]) -> None:
-    draw_costs(path, numbers)
-
-
 ANALYSES.add(
     "costs",
     Analysis(
@@ -204,7 +200,7 @@ ANALYSES.add(
         paper="Tables IX and X",
         measure=measure_costs,
         tables=costs_tables,
-        draw=_draw,
+        draw=draw_costs,
         settings={"length": PAPER_LENGTH},
         labels=(1, None),
         needs_model=True,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.errors import UsageError
 from de3bert.exits.signal import Signal
 from de3bert.exits.sweep import signal_matrix
 from de3bert.exits.trace import Trace
@@ -35,7 +34,7 @@ def measure_homogeneity(subjects: Sequence[Subject], settings: Mapping[str, Any]
     of them do not make it narrower.
     """
     for subject in subjects:
-        _check_distances(subject)
+        subject.check_distances()
         enough_rows(NAME, subject)
     kinds = grouped(subjects)
     for same in kinds.values():
@@ -48,14 +47,6 @@ def measure_homogeneity(subjects: Sequence[Subject], settings: Mapping[str, Any]
         "kinds": found,
         "differences": [_less(found[0], other, k) for other in found[1:] for k in layers],
     }
-
-
-def _check_distances(subject: Subject) -> None:
-    if subject.trace.distances is None:
-        raise UsageError(
-            f"{subject.path} ({subject.method}) has no distances to prototypes, so there is no "
-            "distance ratio. Give a model that was trained with prototypes (de3 ...)."
-        )
 
 
 def _kind(label: str, subjects: Sequence[Subject]) -> dict[str, Any]:

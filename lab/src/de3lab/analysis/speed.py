@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,10 +167,6 @@ def _paper() -> dict[str, Any]:
     }
 
 
-def _draw(path: Path, numbers: Mapping[str, Any]) -> None:
-    draw_speed(path, numbers)
-
-
 ANALYSES.add(
     "speed",
     Analysis(
@@ -181,7 +176,7 @@ ANALYSES.add(
         paper="Table VI",
         measure=measure_speed,
         tables=speed_tables,
-        draw=_draw,
+        draw=draw_speed,
         settings={
             "family": None,
             "tau": None,

@@ -95,9 +95,10 @@ def run_one(
     """
     voice = Voice(json, quiet)
     from de3lab.paper.folders import Folders
-    from de3lab.paper.run import check_failures, items_to_run, run_items
+    from de3lab.paper.run import ITEMS_FAILED, items_to_run, run_items
     from de3lab.paper.settings import state_of
     from de3lab.paper.stored import Stored
+    from de3lab.study.run import check_failures
 
     items = items_to_run(name)
     failed = run_items(
@@ -115,4 +116,4 @@ def run_one(
     rows = [list(each.values()) for each in document]
     shown = grid(["name", "paper", "stored"], rows)
     voice.result(document, shown, "", "the report of all: de3 paper all")
-    check_failures(failed)
+    check_failures(failed, ITEMS_FAILED)

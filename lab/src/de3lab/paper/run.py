@@ -14,9 +14,10 @@ from de3lab.study.plan import Job, selected
 from de3lab.study.report import write_report
 from de3lab.study.run import failure_reason, run_study
 
-__all__ = ["ALL", "check_failures", "items_to_run", "run_items", "wanted_jobs"]
+__all__ = ["ALL", "ITEMS_FAILED", "items_to_run", "run_items", "wanted_jobs"]
 
 ALL = "all"
+ITEMS_FAILED = "of the things to do failed; the others are done"
 Note = Callable[[str], None]
 
 
@@ -67,16 +68,6 @@ def run_items(
             failed[item.name] = failure_reason(error, folders.runs / f"failure-{item.name}.txt")
             note(f"{item.name} failed: {failed[item.name]}")
     return failed
-
-
-def check_failures(failed: dict[str, str]) -> None:
-    """De3Error that lists what failed, if anything did."""
-    if failed:
-        lines = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
-        raise De3Error(
-            f"{len(failed)} of the things to do failed; the others are done:\n{lines}\n"
-            "Run the same command again to try them once more."
-        )
 
 
 def _works(item: Item, folders: Folders, only: Sequence[str]) -> list[StudyWork]:

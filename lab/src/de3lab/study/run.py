@@ -19,6 +19,7 @@ from de3lab.study.progress import Countdown
 __all__ = ["FAILURE", "check_failures", "failure_reason", "run_study"]
 
 FAILURE = "failure.txt"
+TRAININGS_FAILED = "trainings failed and are not in the report"
 
 
 def run_study(
@@ -70,13 +71,12 @@ def run_study(
     return failed
 
 
-def check_failures(failed: dict[str, str]) -> None:
-    """De3Error that lists what failed, if anything did."""
+def check_failures(failed: dict[str, str], said: str = TRAININGS_FAILED) -> None:
+    """De3Error that lists what failed, if anything did; `said` follows their number."""
     if failed:
         lines = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
         raise De3Error(
-            f"{len(failed)} trainings failed and are not in the report:\n{lines}\n"
-            "Run the same command again to try them once more."
+            f"{len(failed)} {said}:\n{lines}\nRun the same command again to try them once more."
         )
 
 
