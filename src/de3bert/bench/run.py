@@ -12,8 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 # Each of these registers its contenders; none imports a model library before it is needed.
 from de3bert.bench import graphs, hf, openvino
 from de3bert.bench.answers import find_reference, right_labels
@@ -22,6 +20,7 @@ from de3bert.bench.material import Material, load_bundle
 from de3bert.bench.measure import Note, measure
 from de3bert.bench.ours import Ours, at_points
 from de3bert.bench.report import contender_rows, token_lengths
+from de3bert.bench.sampling import draw_rows
 from de3bert.bench.timing import SYSTEM, Clock
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
@@ -83,7 +82,7 @@ def run_bench(
 ) -> dict[str, Any]:
     """Compares a bundle with its baselines on a table's texts; plain JSON values come out."""
     bundle = load_bundle(request.bundle, request.threads, request.backends[0])
-    table = _sample(table, request.texts, request.seed)
+    table = draw_rows(table, request.texts, request.seed)
     texts = table.inputs()
     warnings: list[str] = []
     labels = right_labels(bundle, table, warnings)
@@ -182,14 +181,6 @@ def _check_same_model(bundle: Classifier, int8: Classifier) -> None:
             f"{int8.source} (--int8) was made of another model than {bundle.source}: their times "
             "and answers do not compare."
         )
-
-
-def _sample(table: Table, texts: int, seed: int) -> Table:
-    """Rows from all over the table, in its order: files are often sorted."""
-    if len(table) <= texts:
-        return table
-    chosen = np.random.default_rng(seed).permutation(len(table))[:texts]
-    return table.take(np.sort(chosen).tolist())
 
 
 def _versions() -> dict[str, str]:

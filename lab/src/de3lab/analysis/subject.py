@@ -111,12 +111,17 @@ class Subject:
     @property
     def with_distances(self) -> Trace:
         """The trace, which must have labels and distances to prototypes."""
-        if self.labelled.distances is None:
+        trace = self.labelled
+        self.check_distances()
+        return trace
+
+    def check_distances(self) -> None:
+        """Refuses a trace without distances to prototypes; it needs no labels."""
+        if self.trace.distances is None:
             raise UsageError(
                 f"{self.path} ({self.method}) has no distances to prototypes, so there is no "
                 "distance ratio. Give a model that was trained with prototypes (de3 ...)."
             )
-        return self.trace
 
 
 def read_subjects(
