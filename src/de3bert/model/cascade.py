@@ -148,6 +148,10 @@ class Cascade(nn.Module):
 
     own_layer = layer  # nothing stands in for a layer of a cascade
 
+    def internal_parts(self) -> list[nn.Module]:
+        """The small model answers at the first exit alone."""
+        return [self.small]
+
     def set_embeddings(self, embeddings: nn.Module) -> None:
         """The big model takes them over; the small one's grow or shrink with them."""
         self.big.set_embeddings(embeddings)

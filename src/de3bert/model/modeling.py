@@ -27,7 +27,7 @@ from de3bert.model.building import (
     label_names,
     leave_weights,
 )
-from de3bert.model.cascade import Cascade, cascade_exits, checked_cascade, make_encoder
+from de3bert.model.cascade import cascade_exits, checked_cascade, make_encoder
 from de3bert.model.chunks import length_chunks
 from de3bert.model.config import EarlyExitConfig
 from de3bert.model.depth import DEPTHS, keep_layers
@@ -36,7 +36,7 @@ from de3bert.model.full_depth import tell_full_depth
 from de3bert.model.heads import HEADS, Reading
 from de3bert.model.layout import find_layout
 from de3bert.model.outputs import EarlyExitOutput
-from de3bert.model.pooling import POOLINGS, OwnPooler
+from de3bert.model.pooling import POOLINGS
 from de3bert.model.prototypes import PrototypeBank
 from de3bert.model.routers import ROUTERS, Router
 from de3bert.model.token_exits import TokenTable
@@ -276,7 +276,9 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
         hidden, logits, first = prepared.embedded, [], []
         states: list[Tensor] = []
         for number in range(1, self.encoder.depth + 1):
-            hidden = self._thawed(self.encoder.layer(prepared, number, hidden), number)
+            hidden = self.encoder.layer(prepared, number, hidden)
+            if self.training:
+                hidden = self.heads.handed_on(hidden, number, self.objective.clock)
             seen, mask = hidden, prepared.mask
             if word_ids is not None:
                 seen, mask = word_states(hidden, word_ids)
@@ -306,18 +308,6 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
             torch.cat([part.first_tokens for part in parts])[back],
             tokens=None,
         )
-
-    def _thawed(self, hidden: Tensor, layer: int) -> Tensor:
-        """The states after a layer; the lowest `thaw` layers learn with a chance that grows.
-
-        GPFEE cuts the gradient below layer F with probability 1 - step / total. Drawn per step
-        and not per chunk, so that a batch in chunks is one batch.
-        """
-        if not self.training or layer > float(self.objective.options.get("thaw", 0.0)):
-            return hidden
-        clock = self.objective.clock
-        draw = float(torch.rand((), generator=clock.generator(salt=1000 + layer)))
-        return hidden.detach() if draw > clock.progress else hidden
 
     def read(
         self, hidden: Tensor, mask: Tensor, layer: int, memory: Tensor | None = None
@@ -372,13 +362,14 @@ class EarlyExitForSequenceClassification(PreTrainedModel):
     def exit_parameters(self) -> dict[str, int]:
         """Parameters that the internal exits add to the backbone with its final head."""
         counts = {"classifiers": self.heads.internal_parameters()}
-        parts = {"prototypical networks": self.projectors, "router": self.router}
-        counts |= {k: sum(p.numel() for p in v.parameters()) for k, v in parts.items() if v}
-        if isinstance(self.pooling, OwnPooler):
-            poolers = self.pooling.dense[:-1]
-            counts["poolers"] = sum(p.numel() for p in poolers.parameters())
-        if isinstance(self.encoder, Cascade):
-            counts["small model"] = sum(p.numel() for p in self.encoder.small.parameters())
+        parts: dict[str, list[nn.Module]] = {
+            "prototypical networks": [self.projectors] if self.projectors is not None else [],
+            "router": [self.router] if self.router is not None else [],
+            "poolers": self.pooling.internal_parts(),
+            "small model": self.encoder.internal_parts(),
+        }
+        for name, modules in parts.items():
+            counts[name] = sum(p.numel() for part in modules for p in part.parameters())
         return {name: count for name, count in counts.items() if count}
 
 

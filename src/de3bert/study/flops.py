@@ -12,7 +12,7 @@ attention's included, and nothing else, which is what torch.utils.flop_counter c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,34 +99,28 @@ class Sizes:
         return cls(hidden, int(inner), len(config["id2label"]), layers, **parts, head_size=size)
 
 
-Head = Callable[[Sizes, int, float], float]  # the cost of exit number i, from 0
-HEADS: dict[str, Head] = {
-    "linear": lambda s, i, tokens: linear(s.hidden, s.classes),
-    # a sum of the vectors so far, weighted
-    "mixed": lambda s, i, tokens: linear(s.hidden, s.classes) + 2.0 * s.hidden * (i + 1),
-    # every later vector is predicted, and all of them are projected to 2 K numbers
-    "fused": lambda s, i, tokens: (
-        linear(s.hidden, s.hidden, len(s.exit_layers) - 1 - i)
-        + linear(s.hidden, 2 * s.classes, len(s.exit_layers))
-        + linear(s.classes, s.classes)
-    ),
-    # narrowed, keys and values of all tokens; query, output and dense of one; two products
-    "attention": lambda s, i, tokens: (
-        linear(s.hidden, s.head_size, tokens)
-        + linear(s.head_size, s.head_size, 2 * tokens + 3)
-        + 4.0 * tokens * s.head_size
-        + linear(s.head_size, s.classes)
-    ),
-}
+def _head(sizes: Sizes, index: int, tokens: float) -> float:
+    """The cost of exit number `index`, from 0, as its kind of heads states it."""
+    from de3bert.model.heads import HEADS, HeadSizes, LinearHeads  # here: they need torch
+
+    kind = HEADS.get(sizes.heads, LinearHeads)
+    options = {"head_size": float(sizes.head_size)}
+    own = HeadSizes(sizes.hidden, sizes.classes, len(sizes.exit_layers), options)
+    return kind.flops(own, index, tokens)
+
+
+def _heads_known(sizes: Sizes) -> bool:
+    from de3bert.model.heads import HEADS
+
+    return sizes.heads in HEADS and HEADS[sizes.heads].counts_flops
 
 
 def exit_costs(sizes: Sizes, tokens: float) -> list[float]:
     """What each exit takes, the final one last; it has neither projection nor router."""
-    head = HEADS.get(sizes.heads, HEADS["linear"])
     shared = linear(sizes.hidden, sizes.hidden) if sizes.pooling in POOLERS else 0.0
     last = len(sizes.exit_layers) - 1
     return [
-        head(sizes, i, tokens) + shared + (_decision(sizes) if i < last else 0.0)
+        _head(sizes, i, tokens) + shared + (_decision(sizes) if i < last else 0.0)
         for i in range(last + 1)
     ]
 
@@ -157,7 +151,7 @@ def flops_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
         "layer": layer(sizes.hidden, sizes.inner, tokens),
         "layer_with_attention": layer(sizes.hidden, sizes.inner, tokens, attention=True),
         "exits": exit_costs(sizes, tokens),
-        "heads_known": sizes.heads in HEADS,  # others are counted as linear ones
+        "heads_known": _heads_known(sizes),  # others are counted as linear ones
     }
 
 
@@ -166,7 +160,6 @@ def modules_of(sizes: Sizes, tokens: float) -> dict[str, float]:
 
     The pooler, the classifier and the rest of an exit read one vector, layers read `tokens`.
     """
-    head = HEADS.get(sizes.heads, HEADS["linear"])
     last = len(sizes.exit_layers) - 1
     found = {
         "embedding": embedding(sizes.hidden, tokens),
@@ -174,11 +167,11 @@ def modules_of(sizes: Sizes, tokens: float) -> dict[str, float]:
     }
     if sizes.pooling in POOLERS:
         found["pooler"] = linear(sizes.hidden, sizes.hidden)
-    found["prediction head"] = head(sizes, last, tokens)
+    found["prediction head"] = _head(sizes, last, tokens)
     if last:
         if sizes.prototypes == "linear":
             found["prototypical network"] = linear(sizes.hidden, sizes.hidden)
-        found["internal classifier"] = head(sizes, 0, tokens)
+        found["internal classifier"] = _head(sizes, 0, tokens)
         if sizes.prototypes != "none":
             found["EDR"] = edr(sizes.hidden)
         if sizes.router != "none":
@@ -191,7 +184,6 @@ def products_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
 
     Distances are products with all K prototypes, 2 d K; the paper's EDR reads the two likeliest.
     """
-    head = HEADS.get(sizes.heads, HEADS["linear"])
     norms = 2 * NORM * sizes.hidden * tokens
     last = len(sizes.exit_layers) - 1
     return {
@@ -200,7 +192,7 @@ def products_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
         "exits": [
             {
                 "pooling": _pooling(sizes, tokens),
-                "head": head(sizes, i, tokens),
+                "head": _head(sizes, i, tokens),
                 **(_decision_products(sizes) if i < last else {}),
             }
             for i in range(last + 1)
