@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from de3bert.attached import attach
     from de3bert.runtime.classifier import Classifier
     from de3bert.runtime.load import load
-    from de3bert.runtime.prediction import Explanation, Prediction
+    from de3bert.tasks.answers import Explanation, Prediction
 
 __all__ = ["Classifier", "Explanation", "Prediction", "__version__", "attach", "load"]
 
@@ -28,8 +28,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Classifier": "de3bert.runtime.classifier",
-    "Explanation": "de3bert.runtime.prediction",
-    "Prediction": "de3bert.runtime.prediction",
+    "Explanation": "de3bert.tasks.answers",
+    "Prediction": "de3bert.tasks.answers",
     "attach": "de3bert.attached",
     "load": "de3bert.runtime.load",
 }

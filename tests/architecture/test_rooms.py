@@ -19,16 +19,19 @@ MAY_IMPORT = {
     "exits": BASE | {"files"},
     "fitting": set(),
     "data": BASE | {"files"},
+    "tasks": BASE | {"exits", "data"},
     "methods": BASE | {"exits"},
     "objective": BASE | {"methods", "exits"},
-    "model": BASE | {"objective", "methods", "exits", "data", "files"},
+    "model": BASE | {"objective", "methods", "tasks", "exits", "data", "files"},
     "training": BASE
     | {"model", "objective", "methods", "exits", "data", "card", "files", "locks", "machine"}
-    | {"fitting"},
+    | {"fitting", "tasks"},
     # `methods` is data without torch: the signal a method was made for.
-    "runtime": BASE | {"exits", "data", "methods", "card", "files", "locks", "machine"},
-    "export": BASE | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
-    "bench": BASE | {"export", "runtime", "model", "exits", "data", "methods", "files", "machine"},
+    "runtime": BASE | {"tasks", "exits", "data", "methods", "card", "files", "locks", "machine"},
+    "export": BASE
+    | {"runtime", "model", "tasks", "exits", "data", "methods", "card", "files", "machine"},
+    "bench": BASE
+    | {"export", "runtime", "model", "tasks", "exits", "data", "methods", "files", "machine"},
     "study": BASE
     | {"training", "export", "bench", "runtime", "model", "methods", "exits", "data", "figures"}
     | {"files", "machine", "tabular"},
@@ -40,7 +43,7 @@ MAY_IMPORT = {
     | {"files", "machine", "tabular"},
     "figures": {"exits", "files", "errors"},
     # The one call for people who hold texts; the fit itself is imported when it is asked for.
-    "attached": {"data", "runtime", "training"},
+    "attached": {"data", "runtime", "tasks", "training"},
     # The stand-in that imports the real config when a folder is opened.
     "auto_classes": {"errors", "model"},
     "errors": set(),
@@ -50,7 +53,7 @@ MAY_IMPORT = {
     "printable": set(),
     "progress": set(),
     "files": {"errors", "limits", "locks"},
-    "card": {"files", "errors", "printable"},
+    "card": {"files", "errors", "printable", "tasks"},
     "machine": set(),
     "tabular": set(),
 }
@@ -59,6 +62,7 @@ FREE_OF_HEAVY = {
     "attached",
     "auto_classes",
     "exits",
+    "tasks",
     "fitting",
     "data",
     "methods",

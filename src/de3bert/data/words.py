@@ -35,7 +35,7 @@ class WordTable:
 
     Attributes:
         sentences: The words of each sentence.
-        tags: Their tags as given (`LabelSet` turns them into numbers); None when there are none.
+        labels: Their tags as given (`LabelSet` turns them into numbers); None when there are none.
         columns: Every column of the source, to be echoed beside predictions.
         source: Where the sentences came from.
         sha256: Hash of the source.
@@ -43,7 +43,7 @@ class WordTable:
     """
 
     sentences: list[list[str]]
-    tags: list[list[str | int]] | None = None
+    labels: list[list[str | int]] | None = None
     columns: dict[str, list[Any]] = field(default_factory=dict)
     source: str = ""
     sha256: str = ""
@@ -56,20 +56,13 @@ class WordTable:
         """What a tokenizer takes."""
         return list(self.sentences)
 
-    @property
-    def known_tags(self) -> list[list[str | int]]:
-        """The tags, or a UsageError when there are none."""
-        if self.tags is None:
-            raise UsageError(f"{self.source} has no tags; name their column with --label.")
-        return self.tags
-
     def take(self, indices: Sequence[SupportsIndex]) -> WordTable:
         """The sentences at `indices`, in that order."""
         chosen = [int(index) for index in indices]
         return replace(
             self,
             sentences=[self.sentences[index] for index in chosen],
-            tags=None if self.tags is None else [self.tags[index] for index in chosen],
+            labels=None if self.labels is None else [self.labels[index] for index in chosen],
             columns={name: [col[i] for i in chosen] for name, col in self.columns.items()},
         )
 
@@ -94,7 +87,7 @@ def read_words(
         label_names: What integer tags stand for, where the data does not say it.
 
     Example:
-        >>> read_words({"words": [["Ada", "wrote"]], "tags": [["B-PER", "O"]]}).tags
+        >>> read_words({"words": [["Ada", "wrote"]], "tags": [["B-PER", "O"]]}).labels
         [['B-PER', 'O']]
     """
     if limit is not None and limit < 1:
@@ -168,7 +161,7 @@ def _column(
     if chosen is None and needed:
         hint = ""
         if any(name in by_name for name in SINGLES):
-            hint = " It looks like rows of text: leave out the task words to classify them."
+            hint = " It looks like rows of text: leave out the task to classify them."
         raise UsageError(
             f"{source} has no column of {what} (usual names: {', '.join(usual)}); name yours "
             f"with {option}. Columns found: {shown_names(have)}.{hint}"

@@ -82,6 +82,7 @@ class CascadePrepared:
     def __init__(self, cascade: Cascade, inputs: dict[str, Tensor]) -> None:
         self.cascade = cascade
         self.inputs = inputs  # (rows, tokens) each
+        self.token_layers = None
 
     @cached_property
     def small(self) -> Prepared:

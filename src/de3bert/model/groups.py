@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from torch import nn
 
+from de3bert.model.early_exit import EarlyExitModel
 from de3bert.model.encoder import Encoder
-from de3bert.model.modeling import EarlyExitForSequenceClassification
 from de3bert.registry import Registry
 
 __all__ = ["GROUPS", "train_only"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 Group = Callable[[Model], Iterable[nn.Module]]
 GROUPS: Registry[Group] = Registry("group of parameters")
 

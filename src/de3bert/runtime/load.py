@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import read_json
@@ -11,12 +11,13 @@ from de3bert.printable import cut_list, printable
 from de3bert.runtime.arguments import checked_device, checked_source
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.facts import Facts
-from de3bert.runtime.hub import check_hub
+from de3bert.runtime.hub import check_hub, hub_config
 from de3bert.runtime.loaded import Opening
 from de3bert.runtime.manifest import Manifest, check_inside, is_bundle
 from de3bert.runtime.threads import check_threads, cores
+from de3bert.tasks import Task, task_of
 
-__all__ = ["check_folder", "load", "read_config", "reopen"]
+__all__ = ["check_folder", "load", "read_config", "reopen", "task_of_model"]
 
 MODEL_TYPE = "de3bert"
 UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers does not write down
@@ -28,7 +29,7 @@ def load(
     device: str | None = None,
     threads: int | None = None,
     spin: bool = True,
-) -> Classifier:
+) -> Classifier[Any]:
     """A classifier ready to predict.
 
     Args:
@@ -43,7 +44,7 @@ def load(
         >>> clf = de3bert.load("runs/demo/model")
         >>> clf.predict(["a joy from start to finish"])
 
-    A model of words comes as a `WordClassifier`, which takes sentences in place of texts.
+    A tagger takes sentences, lists of words, in place of texts, and answers with their tags.
     """
     named, threads = checked_source(source), check_threads(threads)
     opening = Opening.of(named, checked_device(device), threads, bool(spin))
@@ -58,7 +59,7 @@ def load(
     return made
 
 
-def reopen(opening: Opening) -> Classifier:
+def reopen(opening: Opening) -> Classifier[Any]:
     """The other end of pickling: opens the folder again that a classifier was loaded from."""
     folder = Path(opening.source)
     if folder.is_absolute() and not folder.exists():
@@ -69,7 +70,7 @@ def reopen(opening: Opening) -> Classifier:
     return load(opening.source, device=opening.device, threads=opening.threads, spin=opening.spin)
 
 
-def _load_bundle(folder: Path, opening: Opening) -> Classifier:
+def _load_bundle(folder: Path, opening: Opening) -> Classifier[Any]:
     if opening.device not in (None, "cpu"):
         raise UsageError(
             f'A bundle runs on the CPU, got device="{printable(str(opening.device))}". Load the '
@@ -85,17 +86,11 @@ def _load_bundle(folder: Path, opening: Opening) -> Classifier:
     return Classifier(OnnxBackend(folder, facts, manifest, threads=wanted, spin=spin), str(folder))
 
 
-def _load_model(source: str, opening: Opening) -> Classifier:
+def _load_model(source: str, opening: Opening) -> Classifier[Any]:
     # Here and not above: `import de3bert` and the checks stay free of torch.
     from de3bert.runtime.torch_load import load_torch
-    from de3bert.runtime.torch_words import TorchWordBackend
-    from de3bert.runtime.words import WordClassifier
 
-    backend = load_torch(source, opening.device, opening.threads)
-    if isinstance(backend, TorchWordBackend):
-        # Whoever asks it for what only texts have is told so.
-        return cast(Classifier, WordClassifier(backend, source))
-    return Classifier(backend, source)
+    return Classifier(load_torch(source, opening.device, opening.threads), source)
 
 
 def _facts(folder: Path) -> Facts:
@@ -111,6 +106,15 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if is_bundle(folder):
         check_inside(Path(folder), "config.json")
     return read_json(Path(folder) / "config.json")
+
+
+def task_of_model(source: str | Path) -> Task[Any]:
+    """The task of a model that is not loaded yet; of one that cannot be asked, the commonest."""
+    folder = Path(checked_source(source))
+    if (folder / "config.json").is_file():
+        return task_of(read_config(folder))
+    config = None if folder.exists() else hub_config(str(source))
+    return task_of(config or {})
 
 
 def check_folder(folder: Path) -> None:

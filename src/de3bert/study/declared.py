@@ -65,7 +65,7 @@ def exit_parameters(name: str) -> dict[str, int] | None:
     import torch
     from transformers import BertConfig
 
-    from de3bert.model import EarlyExitForSequenceClassification
+    from de3bert.model import EarlyExitModel
     from de3bert.model.config import EarlyExitConfig
     from de3bert.model.depth import DEPTHS
 
@@ -85,7 +85,7 @@ def exit_parameters(name: str) -> dict[str, int] | None:
         exit_layers=[small, small + depth] if small else _exit_layers(method, depth),
     )  # a config has two classes unless it is told otherwise
     with torch.device("meta"):
-        return EarlyExitForSequenceClassification(config).exit_parameters()
+        return EarlyExitModel(config).exit_parameters()
 
 
 def _exit_layers(method: Method, depth: int) -> list[int] | None:

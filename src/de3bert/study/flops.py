@@ -101,9 +101,9 @@ class Sizes:
 
 def _head(sizes: Sizes, index: int, tokens: float) -> float:
     """The cost of exit number `index`, from 0, as its kind of heads states it."""
-    from de3bert.model.heads import HEADS, HeadSizes, LinearHeads  # here: they need torch
+    from de3bert.model.heads import HEADS, HeadSizes  # here: they need torch
 
-    kind = HEADS.get(sizes.heads, LinearHeads)
+    kind = HEADS[sizes.heads if sizes.heads in HEADS else "linear"]
     options = {"head_size": float(sizes.head_size)}
     own = HeadSizes(sizes.hidden, sizes.classes, len(sizes.exit_layers), options)
     return kind.flops(own, index, tokens)

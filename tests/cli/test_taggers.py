@@ -1,10 +1,12 @@
-"""The verbs with models of words."""
+"""The verbs with taggers."""
 
 from __future__ import annotations
 
 import shutil
 
 import pytest
+
+CALIBRATE = ["calibrate", "{m}", "--data", "{d}", "--name", "x"]
 
 
 @pytest.fixture
@@ -47,19 +49,24 @@ def test_policies_of_words_on_the_command_line(de3, model, word_data):
     assert rows[0]["input_tags"] is not None
 
 
-def test_inspecting_a_model_of_words(de3, model):
+def test_inspecting_a_tagger(de3, model):
     said = de3("inspect", model, "--json")
     assert said.code == 0, said.err
     assert said.json["method"] == "sentee"
+    assert said.json["task"] == "token-classification"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["export", "{m}", "--out", "{m}-bundle"], "Models of words run with torch"),
         (["explain", "{m}", "a film"], "is for classifiers of texts"),
-        (["calibrate", "{m}", "--target", "layers=2", "--name", "x"], "give --data FILE"),
-        (["calibrate", "{m}", "--trace", "t", "--target", "full", "--name", "x"], "no trace files"),
+        (["calibrate", "{m}", "--target", "layers=2", "--name", "x"], "Give rows with --data"),
+        ([*CALIBRATE, "--target", "layers=2 keep"], "no independent rows"),
+        ([*CALIBRATE, "--target", "agree=0.9 confidence=0.95"], "no independent rows"),
+        ([*CALIBRATE, "--target", "layers=2", "--unlabelled", "x"], "no independent rows"),
+        ([*CALIBRATE, "--target", "latency=5ms"], "is about time"),
+        (["predict", "{m}", "--state", "s.json"], "is for classifiers of texts"),
+        (["profile", "{m}"], "is for classifiers of texts"),
         (["evaluate", "{m}", "--data", "none.jsonl"], "There is no file none.jsonl"),
         (["evaluate", "{m}", "--data", "x", "--text-pair", "b"], "leave out --text-pair"),
         (["evaluate", "{m}", "--data", "{d}", "--policy", "entropy < 0.1 window 4"], "odd number"),
