@@ -29,7 +29,7 @@ def jsonl(path, rows):
 def test_list_columns(tmp_path, names):
     rows = [dict(zip(names, row, strict=True)) for row in zip(SENTENCES, TAGS, strict=True)]
     table = read_words(jsonl(tmp_path / "a.jsonl", [{"id": 7, **row} for row in rows]))
-    assert table.sentences == SENTENCES
+    assert table.texts == SENTENCES
     assert table.labels == TAGS
     assert table.columns["id"] == [7, 7]
     assert len(table.sha256) == 64
@@ -51,13 +51,13 @@ def test_parquet_lists_and_numbered_tags(tmp_path):
 def test_a_word_and_its_tag_per_line(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
     path.write_text(LINES)
-    assert read_words(path).sentences == SENTENCES
+    assert read_words(path).texts == SENTENCES
     assert read_words(path).labels == TAGS
     path.write_text(LINES.replace(" ", "\t").replace("\n", "\r\n"))
     assert read_words(path).labels == TAGS
     packed = tmp_path / f"b.{suffix}.gz"
     packed.write_bytes(gzip.compress(LINES.encode()))
-    assert read_words(packed).sentences == SENTENCES
+    assert read_words(packed).texts == SENTENCES
 
 
 def test_tags_may_be_absent_where_they_are_not_needed(tmp_path):
@@ -74,7 +74,7 @@ def test_tags_may_be_absent_where_they_are_not_needed(tmp_path):
 def test_given_columns_limit_and_take():
     columns = {"w": SENTENCES, "t": TAGS}
     table = read_words(columns, words="w", tags="t")
-    assert table.take([1]).sentences == [["Rome"]]
+    assert table.take([1]).texts == [["Rome"]]
     assert table.take([1]).labels == [["B-LOC"]]
     assert len(read_words(columns, words="w", tags="t", limit=1)) == 1
     with pytest.raises(UsageError, match='no column "x"'):

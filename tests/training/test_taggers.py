@@ -161,7 +161,7 @@ def test_without_a_calibration_file_a_share_of_the_sentences_is_held(tmp_path):
         assert len(splits.train) + len(splits.calibration) == 51
         assert len(splits.calibration) in (4, 5)
     again = read_splits(DataRecipe(task="words", train=str(path)), 11)
-    assert again.calibration.sentences == splits.calibration.sentences
+    assert again.calibration.texts == splits.calibration.texts
 
 
 def test_tags_unknown_to_the_training_are_refused(tmp_path):

@@ -12,7 +12,7 @@ from de3bert.cli.output import Voice, grid
 from de3bert.data.label_names import label_names_of
 
 if TYPE_CHECKING:
-    from de3bert.tasks.task import Rows
+    from de3bert.data.table import Table
     from de3bert.training.recipe import DataRecipe
 
 EXAMPLE = "Example: de3 train --data reviews.csv --backbone distilbert-base-uncased --out runs/mine"
@@ -114,7 +114,7 @@ def run(
     )
 
 
-def _read_test(data: DataRecipe) -> Rows | None:
+def _read_test(data: DataRecipe) -> Table[Any] | None:
     """The recipe's test rows, if it names any; before the training, lest it ends in an error."""
     if data.test is None:
         return None
@@ -123,7 +123,7 @@ def _read_test(data: DataRecipe) -> Rows | None:
     return read_source(data, data.test, data.test_split)
 
 
-def _score_test(voice: Voice, table: Rows | None, folder: Path) -> dict[str, Any] | None:
+def _score_test(voice: Voice, table: Table[Any] | None, folder: Path) -> dict[str, Any] | None:
     """Full-depth scores on the test rows, if there are any."""
     if table is None:
         return None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.card import write_card
+from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.export.attention import FUSED, PLAIN, attention_as
 from de3bert.export.calibrate import Recalibrated, calibration_rows, check_table, recalibrate
@@ -23,7 +24,6 @@ from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load
 from de3bert.runtime.manifest import Manifest, is_bundle
 from de3bert.runtime.torch_backend import TorchBackend
-from de3bert.tasks.task import Rows
 
 __all__ = ["Exported", "export_model"]
 
@@ -50,7 +50,7 @@ def export_model(
     *,
     int8: bool = False,
     exits: Sequence[int] | None = None,
-    table: Rows | None = None,
+    table: Table[Any] | None = None,
     progress: str | None = None,
     force: bool = False,
 ) -> Exported:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy, calibrate
 from de3bert.exits.adequacy import check_rows, doubts, with_warnings
@@ -16,7 +17,6 @@ from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.evaluate import class_numbers, trace_table
 from de3bert.runtime.load import load
 from de3bert.runtime.points import store_points
-from de3bert.tasks.task import Rows
 
 __all__ = ["Recalibrated", "calibration_rows", "check_table", "recalibrate"]
 
@@ -49,7 +49,7 @@ class Recalibrated:
         return asdict(self)
 
 
-def calibration_rows(classifier: Classifier[Any]) -> Rows:
+def calibration_rows(classifier: Classifier[Any]) -> Table[Any]:
     """The rows that the model's points were calibrated on, read again from where they came."""
     for point in classifier.points.values():
         stored = point.measured.get("data")
@@ -67,7 +67,7 @@ def calibration_rows(classifier: Classifier[Any]) -> Rows:
     raise UsageError(ASK.format(reason="the rows they were calibrated on were not found"))
 
 
-def check_table(model: Classifier[Any], table: Rows, force: bool) -> list[str]:
+def check_table(model: Classifier[Any], table: Table[Any], force: bool) -> list[str]:
     """Refuses rows that the model's points cannot be calibrated on; with `force` says why."""
     labels = class_numbers(model, table)
     if not model.points:
@@ -79,14 +79,14 @@ def check_table(model: Classifier[Any], table: Rows, force: bool) -> list[str]:
 def recalibrate(
     folder: Path,
     model: Classifier[Any],
-    table: Rows,
+    table: Table[Any],
     progress: str | None = None,
     *,
     force: bool = False,
 ) -> Recalibrated:
     """Chooses every point again, by its own target, from what the bundle says of the rows.
 
-    Rows that `de3 calibrate` would refuse are refused here as well, unless `force` is set.
+    Table[Any] that `de3 calibrate` would refuse are refused here as well, unless `force` is set.
     """
     forced = check_table(model, table, force)
     bundle = load(folder)

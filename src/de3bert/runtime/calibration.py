@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
@@ -23,7 +24,6 @@ from de3bert.runtime.points import check_place, check_point_name, store_points
 from de3bert.runtime.profile import read_profile
 from de3bert.runtime.weights import weights_sha256
 from de3bert.tasks import TASKS
-from de3bert.tasks.task import Rows
 
 __all__ = ["calibrate_model"]
 
@@ -33,7 +33,7 @@ def calibrate_model(
     target: str,
     name: str,
     *,
-    table: Rows | None = None,
+    table: Table[Any] | None = None,
     trace: str | Path | None = None,
     unlabelled: Table | None = None,
     family: str | Sequence[str] | None = None,

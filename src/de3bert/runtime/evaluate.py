@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.data.labels import LabelSet
+from de3bert.data.table import Table
 from de3bert.exits import Policy, Trace
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.metrics import per_class
@@ -23,7 +24,6 @@ from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import read_config
 from de3bert.runtime.loaded import FULL, no_such_point
 from de3bert.tasks import TASKS
-from de3bert.tasks.task import Rows
 
 __all__ = [
     "Evaluation",
@@ -71,7 +71,7 @@ class Evaluation:
         return {**vars(self), "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()}}
 
 
-def class_numbers(classifier: Classifier[Any], table: Rows) -> NDArray[np.int64]:
+def class_numbers(classifier: Classifier[Any], table: Table[Any]) -> NDArray[np.int64]:
     """The labels of a table's units as the model numbers its classes, (units,).
 
     One that is unseen in training is refused.
@@ -79,14 +79,14 @@ def class_numbers(classifier: Classifier[Any], table: Rows) -> NDArray[np.int64]
     return classifier.task.unit_numbers(numbers_of(classifier.config, table))
 
 
-def numbers_of(facts: Facts, table: Rows) -> Any:
+def numbers_of(facts: Facts, table: Table[Any]) -> Any:
     """The same for a model that is not loaded yet, with an entry for each row (`Task.numbers`)."""
     classes = LabelSet(facts.label_names, positions=facts.numbered_labels)
     return TASKS[facts.task].numbers(classes, table)
 
 
 def check_request(
-    model: str | Path, table: Rows, point: str | None, policy: str | None, metric: str | None
+    model: str | Path, table: Table[Any], point: str | None, policy: str | None, metric: str | None
 ) -> None:
     """Says what is wrong with an evaluation before the model is loaded, which takes seconds.
 
@@ -107,7 +107,11 @@ def check_request(
 
 
 def trace_table(
-    classifier: Classifier[Any], table: Rows, *, batch_size: int = 32, progress: str | None = None
+    classifier: Classifier[Any],
+    table: Table[Any],
+    *,
+    batch_size: int = 32,
+    progress: str | None = None,
 ) -> Trace:
     """A trace of a table's rows, labelled when the table is, that says what made it."""
     labels = numbers_of(classifier.config, table) if table.labels is not None else None
@@ -127,7 +131,7 @@ def trace_table(
     return trace
 
 
-def token_layers_mean(classifier: Classifier[Any], table: Rows) -> float | None:
+def token_layers_mean(classifier: Classifier[Any], table: Table[Any]) -> float | None:
     """Layers per token of a model whose tokens stop one by one; None for all others."""
     layers = getattr(classifier.backend, "token_layers", None)
     if layers is None:
@@ -137,7 +141,7 @@ def token_layers_mean(classifier: Classifier[Any], table: Rows) -> float | None:
 
 def evaluate(
     classifier: Classifier[Any],
-    table: Rows,
+    table: Table[Any],
     *,
     point: str | None = None,
     policy: str | Policy | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, ClassVar, Generic, NamedTuple, Protocol, Self, SupportsIndex
+from typing import IO, Any, ClassVar, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 from de3bert.data.label_names import LabelNames
 from de3bert.data.labels import LabelSet
 from de3bert.data.stream import Row, Source
+from de3bert.data.table import Table
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Target
@@ -20,32 +21,11 @@ from de3bert.exits.scoring import scorer
 from de3bert.registry import Registry
 from de3bert.tasks.answers import Prediction
 
-__all__ = ["TASKS", "Answer", "Answered", "Outcome", "Rows", "Task", "known_task", "task_of"]
+__all__ = ["TASKS", "Answer", "Answered", "Outcome", "Task", "known_task", "task_of"]
 
 Answer = TypeVar("Answer", default=Prediction)
 Integers = NDArray[np.int64]
 OLD_NAMES = {"text": "text-classification", "words": "token-classification"}
-
-
-class Rows(Protocol):
-    """Checked rows of a task, as readers give them."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def sha256(self) -> str: ...
-    @property
-    def label_names(self) -> LabelNames | None: ...
-    @property
-    def labels(self) -> Sequence[Any] | None:
-        """One for each row: a class, or the tags of its words."""
-
-    def __len__(self) -> int: ...
-    def inputs(self) -> Sequence[Any]:
-        """What a tokenizer takes."""
-
-    def take(self, indices: Sequence[SupportsIndex]) -> Self:
-        """The rows at `indices`, in that order."""
 
 
 class Outcome(NamedTuple):
@@ -111,14 +91,14 @@ class Task(ABC, Generic[Answer]):
         need_labels: bool = True,
         limit: int | None = None,
         label_names: LabelNames | None = None,
-    ) -> Rows:
+    ) -> Table[Any]:
         """Checked rows of a file, a hub id or a table, with labels if they are needed or there."""
 
     @abstractmethod
     def stream(
         self, source: Source, stdin: IO[Any] | None, *, text: str | None, text_pair: str | None
     ) -> Iterator[Row]:
-        """Rows to predict on, one after another."""
+        """Table[Any] to predict on, one after another."""
 
     @abstractmethod
     def inputs(self, given: Any, pairs: bool | None, first: int | None = None) -> list[Any]:
@@ -129,12 +109,12 @@ class Task(ABC, Generic[Answer]):
             first: of a stream, the number of the first row; its end is not known.
         """
 
-    def unit_labels(self, table: Rows) -> Iterable[Any]:
+    def unit_labels(self, table: Table[Any]) -> Iterable[Any]:
         """The labels of all units of a table as they are given there."""
         return table.labels or ()
 
     @abstractmethod
-    def numbers(self, classes: LabelSet, table: Rows) -> Any:
+    def numbers(self, classes: LabelSet, table: Table[Any]) -> Any:
         """The labels of a table as the model numbers them, an entry for each row."""
 
     def unit_numbers(self, numbers: Any, rows: Sequence[TokenRow] | None = None) -> Integers:
@@ -153,7 +133,7 @@ class Task(ABC, Generic[Answer]):
     def split(
         self, numbers: Any, share: float, seed: int, names: Sequence[str]
     ) -> tuple[Integers, Integers]:
-        """Rows to train on, and a share of them to hold for calibration."""
+        """Table[Any] to train on, and a share of them to hold for calibration."""
 
     def policy(self, line: str) -> Policy:
         """One line of text as a policy of this task."""

@@ -18,7 +18,7 @@ from de3bert.exits import Policy, signals
 from de3bert.exits.metrics import METRICS, check_metric
 from de3bert.tasks.answers import Prediction
 from de3bert.tasks.inputs import as_texts
-from de3bert.tasks.task import TASKS, Answered, Integers, Outcome, Rows, Task
+from de3bert.tasks.task import TASKS, Answered, Integers, Outcome, Task
 
 __all__ = ["SENTENCE", "TextClassification"]
 
@@ -53,7 +53,7 @@ class TextClassification(Task[Prediction]):
     def inputs(self, given: Any, pairs: bool | None, first: int | None = None) -> list[Any]:
         return as_texts(given, pairs, first)
 
-    def numbers(self, classes: LabelSet, table: Rows) -> Integers:
+    def numbers(self, classes: LabelSet, table: Table[Any]) -> Integers:
         if table.labels is None:
             raise UsageError(
                 f"{table.source} has no label column; scores need labels (--label NAME)."

@@ -10,8 +10,9 @@ import numpy as np
 from de3bert.data.labels import LabelSet
 from de3bert.data.split import split_sentences
 from de3bert.data.stream import Row, Source, stream_sentences
+from de3bert.data.table import Table
 from de3bert.data.tokens import TokenRow, pieces_of, units_of
-from de3bert.data.words import WordTable, read_words
+from de3bert.data.words import read_words
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Target, signals
 from de3bert.exits.calibrate import check_words_target
@@ -20,7 +21,7 @@ from de3bert.exits.sentence_metrics import WORD_METRICS, check_word_metric
 from de3bert.exits.units import check_rule
 from de3bert.tasks.answers import TaggedSentence
 from de3bert.tasks.inputs import as_sentences
-from de3bert.tasks.task import TASKS, Answered, Integers, Outcome, Rows, Task
+from de3bert.tasks.task import TASKS, Answered, Integers, Outcome, Task
 from de3bert.tasks.texts import TextClassification
 
 __all__ = ["TokenClassification"]
@@ -47,7 +48,7 @@ class TokenClassification(Task[TaggedSentence]):
         label: str | None = None,
         need_labels: bool = True,
         **options: Any,
-    ) -> WordTable:
+    ) -> Table[list[str]]:
         if text_pair is not None:
             raise UsageError("A tagger reads sentences, not pairs: leave out --text-pair.")
         return read_words(source, words=text, tags=label, need_tags=need_labels, **options)
@@ -62,10 +63,10 @@ class TokenClassification(Task[TaggedSentence]):
     def inputs(self, given: Any, pairs: bool | None, first: int | None = None) -> list[Any]:
         return as_sentences(given, first)
 
-    def unit_labels(self, table: Rows) -> Iterator[Any]:
+    def unit_labels(self, table: Table[Any]) -> Iterator[Any]:
         return (tag for row in table.labels or () for tag in row)
 
-    def numbers(self, classes: LabelSet, table: Rows) -> list[Integers]:
+    def numbers(self, classes: LabelSet, table: Table[Any]) -> list[Integers]:
         if table.labels is None:
             raise UsageError(f"{table.source} has no tags; name their column with --label.")
         flat = classes.encode(self.unit_labels(table), table.label_names)

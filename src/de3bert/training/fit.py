@@ -11,7 +11,6 @@ from typing import Any
 from transformers import set_seed
 
 from de3bert.card import write_card
-from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import replace_folder, write_json, write_text
 from de3bert.methods import METHODS
@@ -78,7 +77,7 @@ def fit(
     overwrite: bool = False,
     fresh: bool = False,
     progress: bool = True,
-    splits: Splits[Any] | None = None,
+    splits: Splits | None = None,
     teacher: str | Path | None = None,
     trust_remote_code: bool = False,
 ) -> Trained:
@@ -121,7 +120,7 @@ class Training:
     def __init__(
         self,
         recipe: Recipe,
-        splits: Splits[Any],
+        splits: Splits,
         scratch: Path,
         progress: bool,
         trust_remote_code: bool,
@@ -201,7 +200,7 @@ class Training:
             )
         model.config.metric = recipe.data.metric
         model.config.numbered_labels = splits.labels.positions
-        if isinstance(splits.train, Table):
+        if not splits.task.splits_words:
             model.config.text_pairs = splits.train.pairs is not None
         return model
 

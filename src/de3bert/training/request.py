@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.files import check_folder_place
 from de3bert.locks import LOCK
@@ -41,17 +39,16 @@ def check_recipe(recipe: Recipe) -> None:
     TASKS[recipe.data.task].metrics[recipe.data.metric]
 
 
-def read_rows(recipe: Recipe) -> Splits[Any]:
+def read_rows(recipe: Recipe) -> Splits:
     """The rows of the recipe, if the method can be trained on them."""
     splits = read_splits(recipe.data, recipe.train.seed)
     check_single_texts(METHODS[recipe.method], splits)
     return splits
 
 
-def check_single_texts(method: Method, splits: Splits[Any]) -> None:
+def check_single_texts(method: Method, splits: Splits) -> None:
     """Refuses pairs for a method whose tables are statistics of single texts."""
-    pairs = isinstance(splits.train, Table) and splits.train.pairs is not None
-    if pairs and method.token_exits == "hash":
+    if splits.train.pairs is not None and method.token_exits == "hash":
         raise UsageError(
             f"Method {method.name} does not fit {splits.train.source}, which has pairs of texts: "
             "where a token stops is a statistic of single texts, and says nothing of how two texts "

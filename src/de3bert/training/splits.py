@@ -5,31 +5,27 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import TypeVar
 
 from de3bert.data.labels import LabelSet
 from de3bert.data.table import Table
 from de3bert.tasks import TASKS, Task
-from de3bert.tasks.task import Rows
 from de3bert.training.recipe import DataRecipe
 
 __all__ = ["Splits", "read_source", "read_splits"]
 
-Given = TypeVar("Given", bound=Rows, default=Table)
-
 
 @dataclass(frozen=True)
-class Splits(Generic[Given]):
+class Splits:
     """The rows of a training, encoded labels beside them (`Task.numbers`)."""
 
     labels: LabelSet
-    train: Given
+    train: Table[Any]
     train_labels: Any
-    calibration: Given
+    calibration: Table[Any]
     calibration_labels: Any
     task: Task[Any] = TASKS["text-classification"]
 
@@ -40,7 +36,7 @@ class Splits(Generic[Given]):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def read_splits(data: DataRecipe, seed: int) -> Splits[Any]:
+def read_splits(data: DataRecipe, seed: int) -> Splits:
     """Reads train and calibration rows; without a calibration file a share of train is held."""
     task = TASKS[data.task]
     train = read_source(data, data.train, data.train_split, data.limit)
@@ -67,7 +63,9 @@ def _chosen(numbers: Any, rows: NDArray[np.int64]) -> Any:
     return numbers[rows] if isinstance(numbers, np.ndarray) else [numbers[row] for row in rows]
 
 
-def read_source(data: DataRecipe, source: str, split: str | None, limit: int | None = None) -> Rows:
+def read_source(
+    data: DataRecipe, source: str, split: str | None, limit: int | None = None
+) -> Table[Any]:
     """The rows of one source of a recipe."""
     # A configuration names a part of a hub id; a plain file beside it has none.
     config = data.config if split is not None or not Path(source).is_file() else None
