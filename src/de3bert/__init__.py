@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from de3bert.model.modeling import EarlyExitForSequenceClassification
     from de3bert.runtime.classifier import Classifier
     from de3bert.runtime.load import load
-    from de3bert.runtime.prediction import Explanation, Prediction
+    from de3bert.tasks.answers import Explanation, Prediction
     from de3bert.training.fit import fit
     from de3bert.training.recipe import Recipe
 
@@ -58,10 +58,10 @@ _HOME = {
     "Classifier": "de3bert.runtime.classifier",
     "EarlyExitConfig": "de3bert.model.config",
     "EarlyExitForSequenceClassification": "de3bert.model.modeling",
-    "Explanation": "de3bert.runtime.prediction",
+    "Explanation": "de3bert.tasks.answers",
     "OperatingPoint": "de3bert.exits.points",
     "Policy": "de3bert.exits.policy",
-    "Prediction": "de3bert.runtime.prediction",
+    "Prediction": "de3bert.tasks.answers",
     "Recipe": "de3bert.training.recipe",
     "Trace": "de3bert.exits.trace",
     "attach": "de3bert.attached",

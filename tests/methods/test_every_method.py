@@ -28,7 +28,7 @@ from de3bert.runtime.evaluate import trace_table
 from de3bert.training.fit import fit
 from de3bert.training.recipe import recipe_from
 
-TEXT_METHODS = [name for name in METHODS if METHODS[name].token_exits != "words"]
+TEXT_METHODS = [name for name in METHODS if METHODS[name].task == "text-classification"]
 # Those that differ in what they compute; the others share all graphs with one of them.
 SHAPES = [
     "full", "layers-k", "joint-entropy", "joint-entropy-calibrated", "de3", "berxit", "gpfee",

@@ -23,7 +23,7 @@ from tests.runtime.fakes import fake, texts_of
 import de3bert
 from de3bert.errors import De3Error
 from de3bert.exits import Policy
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitForTokenClassification
 
 __all__ = ["pointed_model", "trained_bundle"]
 
@@ -86,8 +86,8 @@ def test_threads_are_asked_for_again(folder, backend):
     assert done.stdout.split() == ["1", backend, "True"], done.stderr
 
 
-def test_models_of_words_travel_too(tiny_backbone, tiny_tokenizer, tmp_path):
-    model = EarlyExitForSequenceClassification.from_backbone(
+def test_taggers_travel_too(tiny_backbone, tiny_tokenizer, tmp_path):
+    model = EarlyExitForTokenClassification.from_backbone(
         tiny_backbone, labels=["B", "I", "O"], max_length=24, method="sentee"
     )
     model.save_pretrained(tmp_path / "words")

@@ -18,7 +18,7 @@ from de3bert.bench.material import Material
 from de3bert.data.tokens import Encoded, TextInput, TokenRow
 from de3bert.exits import signals
 from de3bert.registry import Registry
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 
 __all__ = ["CONTENDERS", "HALF", "ORT_POOL", "Contender", "Maker", "Static", "find"]
 

@@ -10,7 +10,7 @@ from de3bert.exits import Policy
 from de3bert.exits.rules import Full
 from de3bert.runtime.bundle_backend import BundleBackend
 from de3bert.runtime.classifier import FULL, Classifier
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 
 __all__ = ["Ours", "at_points"]
 

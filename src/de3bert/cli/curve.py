@@ -36,7 +36,9 @@ def run(
         str | None,
         typer.Option(help="Texts to run the bundle of --profile on, beside what is predicted."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="accuracy, f1, macro_f1, matthews.")] = "accuracy",
+    metric: Annotated[
+        str, typer.Option(help="accuracy, f1, macro_f1, matthews (words: span_f1).")
+    ] = "accuracy",
     backend: Backend = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -2,6 +2,9 @@
 
 Whatever the layers need besides the states (masks, rotary tables, position biases) is computed once
 by the start and handed on as `context`; the engine cuts it down when rows leave.
+
+The exits of a tagger read every token, and the engine takes the first one of each word. The last
+layer that changes a token is part of its context, so that words can be halted between two graphs.
 """
 
 from __future__ import annotations
@@ -15,15 +18,16 @@ from torch.utils import _pytree as pytree
 
 from de3bert.errors import UsageError
 from de3bert.export.templates import module_kind
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.encoder import Call, Encoder, Prepared
 from de3bert.model.heads import Reading
 from de3bert.model.pooling import Mean
 from de3bert.model.prototypes import TINY
+from de3bert.tasks import TASKS
 
-__all__ = ["Distances", "Segment", "Start", "context_axes", "stretches"]
+__all__ = ["Distances", "Segment", "Start", "context_axes", "context_names", "stretches"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 Axes = tuple[str | int, ...]  # per axis: "rows", "tokens", or its fixed size
 
 
@@ -44,6 +48,7 @@ class Stretch(nn.Module):
         self.has_certainty = model.router is not None and not self.final
         self.gives_memory = model.heads.keeps_memory and not self.final
         self.takes_memory = model.heads.keeps_memory and first > 1
+        self.per_token = TASKS[model.config.task].splits_words
 
     def run(
         self, prepared: Prepared, hidden: Tensor, pool: Tensor, memory: Tensor | None = None
@@ -53,7 +58,9 @@ class Stretch(nn.Module):
         for number in range(self.first, self.last + 1):
             hidden = model.encoder.layer(prepared, number, hidden)
         read = model.encoder.readable(hidden, self.last)
-        if isinstance(model.pooling, Mean):
+        if self.per_token:
+            pooled = read  # a word is its first token, there is nothing to pool
+        elif isinstance(model.pooling, Mean):
             pooled = torch.bmm(pool.unsqueeze(1), read).squeeze(1)
         else:
             pooled = model.pooling(read, pool, model.exit_index(self.last))
@@ -131,6 +138,7 @@ class Start(Stretch):
         )
         pool = pool_weights(self.model, attention_mask)
         results = self.run(prepared, prepared.embedded, pool)
+        let_halt(self.model, prepared, input_ids)
         return results if self.final else (*results, *context(prepared, pool))
 
 
@@ -144,6 +152,7 @@ class Segment(Stretch):
         # the tensors in them are replaced by the real ones, so the embedding of it is dead code.
         blank = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
         prepared = self.model.encoder.prepare(blank, torch.ones_like(blank))
+        let_halt(self.model, prepared, blank)
         *given, pool = context
         own = call_tensors(prepared)
         place = {id(tensor): new for tensor, new in zip(own, given, strict=True)}
@@ -190,6 +199,12 @@ def _call_kind(call: Call, prepared: Prepared) -> Hashable:
     return str(tree), tuple(shown)
 
 
+def let_halt(model: Model, prepared: Prepared, ids: Tensor) -> None:
+    """Of a tagger, makes the last layer of each token a part of the context; at first the depth."""
+    if TASKS[model.config.task].splits_words:
+        prepared.token_layers = torch.full_like(ids, model.encoder.depth)
+
+
 def pool_weights(model: Model, mask: Tensor) -> Tensor:
     """What each token weighs in the mean, (rows, tokens); the plain mask for other poolings."""
     return Mean.weights(mask, model.dtype) if isinstance(model.pooling, Mean) else mask
@@ -213,6 +228,14 @@ def context(prepared: Prepared, pool: Tensor) -> list[Tensor]:
     return [*call_tensors(prepared), pool]
 
 
+def context_names(model: Model, count: int) -> list[str]:
+    """A name for each tensor of the context."""
+    names = [f"context_{index}" for index in range(count)]
+    if TASKS[model.config.task].splits_words:
+        names[-2] = "token_layers"  # the last one is what pooling reads
+    return names
+
+
 @torch.no_grad()
 def context_axes(model: Model) -> list[Axes]:
     """Which axes of each context tensor run over rows and over tokens, found by trying two sizes.
@@ -227,6 +250,7 @@ def context_axes(model: Model) -> list[Axes]:
         mask = torch.ones_like(ids)
         mask[0, -1] = 0  # unpadded batches get no mask at all
         prepared = model.encoder.prepare(ids, mask)
+        let_halt(model, prepared, ids)
         tried.append([t.shape for t in context(prepared, pool_weights(model, mask))])
     return [_axes(small, large, sizes) for small, large in zip(*tried, strict=True)]
 

@@ -8,7 +8,6 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from de3bert.data.tokens import TextInput
 from de3bert.export.graphs import ROWS, TOKENS, make_graph
 from de3bert.export.segments import (
     Axes,
@@ -18,6 +17,8 @@ from de3bert.export.segments import (
     Start,
     context,
     context_axes,
+    context_names,
+    let_halt,
     pool_weights,
     stretches,
 )
@@ -25,12 +26,11 @@ from de3bert.export.templates import Asked, Templates, module_kind
 from de3bert.files import write_text
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.manifest import Graph
+from de3bert.tasks import TASKS
 
 __all__ = ["GraphWriter", "write_tokenizer"]
 
 READS = ("input_ids", "attention_mask", "token_type_ids")
-# Two texts of different length, so that the traced batch has padding in it.
-EXAMPLES: tuple[TextInput, ...] = ("a longer text to trace the layers with", "a short one")
 
 
 class GraphWriter:
@@ -42,15 +42,18 @@ class GraphWriter:
 
     def __init__(self, model: Model, encoder: TextEncoder, *, templates: bool = True) -> None:
         self.model = model
-        rows = encoder.pad(encoder(EXAMPLES).rows)
+        # Two inputs of different length, so that the traced batch has padding in it.
+        examples = TASKS[model.config.task].samples[0][1:3]
+        rows = encoder.pad(encoder(examples).rows)
         # A tokenizer may give more than the backbone takes, and not all that it could take.
         taken = [name for name in READS if name in rows and name in model.encoder.accepted]
         self.inputs = {name: rows[name] for name in taken}
         self.axes = context_axes(model)
         self.prepared = model.encoder.prepare(**self.inputs)
+        let_halt(model, self.prepared, self.inputs["input_ids"])
         pool = pool_weights(model, self.inputs["attention_mask"])
         self.context = context(self.prepared, pool)
-        self.names = [f"context_{index}" for index in range(len(self.axes))]
+        self.names = context_names(model, len(self.axes))
         self.templates = Templates(templates)
 
     @torch.no_grad()

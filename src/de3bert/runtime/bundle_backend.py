@@ -7,7 +7,7 @@ brings, and called through `OpenGraph`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,12 +21,14 @@ from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import read_facts
 from de3bert.runtime.manifest import Graph, Manifest
 from de3bert.runtime.tokens import BundleEncoder
+from de3bert.tasks import TASKS
 
 __all__ = ["BundleBackend", "OpenGraph", "read_bundle"]
 
 # What a graph reads, and under which name the one before it gives it.
 HIDDEN, NEXT = "hidden", "hidden_out"
 MEMORY, NEXT_MEMORY = "memory", "memory_out"
+LIMITS = "token_layers"  # of a tagger: the last layer that changes each token, (rows, tokens)
 
 
 class OpenGraph(Protocol):
@@ -63,14 +65,18 @@ class State:
         feeds: what the next graph may read, by name: token ids at first, then states, context and,
             for heads that look back, the vectors of the exits so far, (rows, exits so far, hidden).
         lengths: tokens of each row, (rows,).
-        pooled: what the last exit's distances are taken of, (rows, hidden).
-        certainty: what the last exit's router says, (rows,).
+        pooled: what the last exit's distances are taken of, (units, hidden).
+        certainty: what the last exit's router says, (units,).
+        layer: the last layer run.
+        word_ids: of a tagger, the word of each token, (rows, tokens); units are words then.
     """
 
     feeds: dict[str, NDArray[Any]]
     lengths: NDArray[np.int64]
     pooled: NDArray[np.float32] | None = None
     certainty: NDArray[np.float32] | None = None
+    layer: int = 0
+    word_ids: NDArray[np.int64] | None = None
 
 
 class Stretch:
@@ -121,7 +127,11 @@ class BundleBackend:
         self.prototypes_unset = manifest.prototypes_unset
         self.token_layers = TokenLayers.load(folder, self.exit_layers[-1], facts.method_options)
         self.encoder = BundleEncoder.read(
-            folder / "tokenizer.json", facts.max_length, manifest.inputs, manifest.padding
+            folder / "tokenizer.json",
+            facts.max_length,
+            manifest.inputs,
+            manifest.padding,
+            manifest.unknown,
         )
         self._check_parts()
         self.stretches = {g.last: Stretch(folder, g, open_graph) for g in manifest.graphs}
@@ -135,6 +145,12 @@ class BundleBackend:
             raise self._damaged(
                 f"its graphs end at layers {list(self.exit_layers)}, its config has exits at "
                 f"{list(self.facts.exit_layers)}"
+            )
+        words = TASKS[self.facts.task].splits_words
+        told = self.manifest.unknown is not None and LIMITS in self.manifest.context
+        if self.facts.task != self.manifest.task or words > told:
+            raise self._damaged(
+                f"its config is of the task {self.facts.task}, its graphs of {self.manifest.task}"
             )
         without = [graph.last for graph in self.manifest.graphs[:-1] if graph.distances is None]
         if self.has_prototypes and without:
@@ -178,16 +194,23 @@ class BundleBackend:
 
     def start(self, rows: Sequence[TokenRow]) -> State:
         lengths = np.array([len(row["input_ids"]) for row in rows], dtype=np.int64)
-        return State(dict(self.encoder.pad(rows)), lengths)
+        feeds: dict[str, NDArray[Any]] = dict(self.encoder.pad(rows))
+        return State(feeds, lengths, word_ids=feeds.pop("word_ids", None))
 
     def advance(
         self, state: State, layer: int, *, read: bool
     ) -> tuple[State, NDArray[np.float32] | None]:
         results = self.stretches[layer].run(state.feeds)
-        logits = results.pop("logits")
-        if logits.shape != (len(state.lengths), self.classes):
+        logits, ids = results.pop("logits"), state.word_ids
+        shape = (len(state.lengths),) if ids is None else ids.shape
+        if logits.shape != (*shape, self.classes):
             raise self._damaged(f"{self.stretches[layer].name} gives logits of {logits.shape}")
         pooled, certainty = results.pop("pooled", None), results.pop("certainty", None)
+        if ids is not None:  # of each word its first token
+            first = first_pieces(ids)
+            logits = logits[first]
+            pooled = None if pooled is None else pooled[first]
+            certainty = None if certainty is None else certainty[first]
         if layer == self.exit_layers[-1]:
             return state, logits
         carried = {HIDDEN: results.pop(NEXT)}
@@ -195,7 +218,8 @@ class BundleBackend:
             carried[MEMORY] = results.pop(NEXT_MEMORY)
         # What is left after the first graph is the context, which all later ones share.
         feeds = {**(results or state.feeds), **carried}
-        return State(feeds, state.lengths, pooled, certainty), logits if read else None
+        after = State(feeds, state.lengths, pooled, certainty, layer, ids)
+        return after, logits if read else None
 
     def distances(self, state: State, layer: int) -> NDArray[np.float32]:
         graph = self.stretches[layer].distances
@@ -219,7 +243,23 @@ class BundleBackend:
             raise self._damaged("its graphs do not hand on what its manifest says") from error
         if MEMORY in state.feeds:
             feeds[MEMORY] = np.compress(keep, state.feeds[MEMORY], axis=0)
-        return State(feeds, lengths)
+        ids = None if state.word_ids is None else state.word_ids[keep, :longest]
+        return State(feeds, lengths, layer=state.layer, word_ids=ids)
+
+    def halt(self, state: State, done: NDArray[np.bool_]) -> State:
+        ids = state.word_ids
+        assert ids is not None  # only words halt by themselves
+        number = np.cumsum(first_pieces(ids)).reshape(ids.shape) - 1
+        halted = done[np.maximum(number, 0)] & (ids > 0)
+        limits = state.feeds[LIMITS]
+        now = np.where(halted, np.minimum(limits, state.layer), limits)
+        return replace(state, feeds={**state.feeds, LIMITS: now})
+
+
+def first_pieces(word_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """True at the first token of every word, (rows, tokens)."""
+    before = np.pad(word_ids[:, :-1], ((0, 0), (1, 0)))
+    return np.asarray((word_ids > 0) & (word_ids != before))
 
 
 def read_bundle(folder: Path) -> tuple[Facts, Manifest]:

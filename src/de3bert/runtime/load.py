@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import read_json
@@ -11,14 +11,14 @@ from de3bert.printable import cut_list, printable
 from de3bert.runtime.arguments import checked_device, checked_source
 from de3bert.runtime.backends import checked_backend, chosen_backend, open_backend
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.engine import Backend
 from de3bert.runtime.facts import Facts
-from de3bert.runtime.hub import check_hub
+from de3bert.runtime.hub import check_hub, hub_config
 from de3bert.runtime.loaded import Opening
 from de3bert.runtime.manifest import check_inside, is_bundle
 from de3bert.runtime.threads import check_threads
+from de3bert.tasks import Task, task_of
 
-__all__ = ["check_folder", "load", "read_config", "read_facts", "reopen"]
+__all__ = ["check_folder", "load", "read_config", "read_facts", "reopen", "task_of_model"]
 
 MODEL_TYPE = "de3bert"
 UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers does not write down
@@ -31,7 +31,7 @@ def load(
     threads: int | None = None,
     spin: bool = True,
     backend: str | None = None,
-) -> Classifier:
+) -> Classifier[Any]:
     """A classifier ready to predict.
 
     Args:
@@ -48,7 +48,7 @@ def load(
         >>> clf = de3bert.load("runs/demo/model")
         >>> clf.predict(["a joy from start to finish"])
 
-    A model of words comes as a `WordClassifier`, which takes sentences in place of texts.
+    A tagger takes sentences, lists of words, in place of texts, and answers with their tags.
     """
     named, threads = checked_source(source), check_threads(threads)
     place, asked = checked_device(device), checked_backend(backend)
@@ -59,12 +59,12 @@ def load(
     else:
         check_hub(named, MODEL_TYPE)
     opening = Opening.of(named, place, threads, bool(spin), chosen_backend(named, asked))
-    made = _loaded(open_backend(named, opening), named)
+    made = Classifier(open_backend(named, opening), named)
     made.opening = opening
     return made
 
 
-def reopen(opening: Opening) -> Classifier:
+def reopen(opening: Opening) -> Classifier[Any]:
     """The other end of pickling: opens the folder again that a classifier was loaded from."""
     folder = Path(opening.source)
     if folder.is_absolute() and not folder.exists():
@@ -81,15 +81,6 @@ def reopen(opening: Opening) -> Classifier:
     )
 
 
-def _loaded(backend: Backend, source: str) -> Classifier:
-    if hasattr(backend, "halt"):  # of words, one by one: it tags them
-        from de3bert.runtime.words import WordClassifier
-
-        # Whoever asks it for what only texts have is told so.
-        return cast(Classifier, WordClassifier(cast(Any, backend), source))
-    return Classifier(backend, source)
-
-
 def read_facts(folder: Path) -> Facts:
     """What the config says, before anything heavy is imported or read."""
     try:
@@ -103,6 +94,15 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if is_bundle(folder):
         check_inside(Path(folder), "config.json")
     return read_json(Path(folder) / "config.json")
+
+
+def task_of_model(source: str | Path) -> Task[Any]:
+    """The task of a model that is not loaded yet; of one that cannot be asked, the commonest."""
+    folder = Path(checked_source(source))
+    if (folder / "config.json").is_file():
+        return task_of(read_config(folder))
+    config = None if folder.exists() else hub_config(str(source))
+    return task_of(config or {})
 
 
 def check_folder(folder: Path) -> None:

@@ -64,6 +64,7 @@ def profile(
         batches: batch sizes; 1 is always measured.
         lengths: text lengths in tokens; by default powers of two up to the model's limit.
     """
+    classifier.task.check_single(classifier.source, "a profile")
     if rounds < 3:
         raise UsageError(f"A profile needs at least 3 rounds, got {rounds}.")
     limit = classifier.config.max_length

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from de3bert.data.label_names import names_by_number
@@ -18,6 +18,7 @@ from de3bert.errors import UsageError
 from de3bert.limits import check_limit
 from de3bert.printable import printable
 from de3bert.registry import unknown
+from de3bert.tasks import known_task
 from de3bert.training.argument_names import our_name, with_our_names
 
 __all__ = [
@@ -47,11 +48,11 @@ class Section(BaseModel):
 class DataRecipe(Section):
     """Where rows come from. Without a calibration file, a share of train is kept back.
 
-    With the task `words` a row is a sentence: `text` and `label` name its columns of word and tag
-    lists, and the metric is `accuracy` (of words) or `span_f1`.
+    With the task `token-classification` a row is a sentence: `text` and `label` name its columns of
+    word and tag lists, and the metric is `accuracy` (of words) or `span_f1`.
     """
 
-    task: Literal["text", "words"] = "text"
+    task: str = "text-classification"
     train: str
     config: str | None = None
     train_split: str | None = None
@@ -69,6 +70,14 @@ class DataRecipe(Section):
     max_length: int = Field(default=128, ge=8, le=1_000_000)
     metric: str = "accuracy"
     limit: int | None = Field(default=None, ge=2, le=MOST_ROWS)
+
+    @field_validator("task")
+    @classmethod
+    def _task_is_known(cls, name: str) -> str:
+        try:
+            return known_task(name)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
 
     @property
     def numbered_names(self) -> dict[int, str] | None:

@@ -15,7 +15,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.word_encoder import NO_LABEL
 from de3bert.training.callbacks import SaveEvery
@@ -29,7 +29,7 @@ BEST = {"mean": "mean_exit_accuracy", "last": "last_exit_accuracy"}
 
 
 def build_trainer(
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     settings: TrainRecipe,
     scratch: Path,
     train: Rows,

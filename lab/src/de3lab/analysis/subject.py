@@ -48,11 +48,9 @@ class Subject:
         if self.is_trace:
             raise UsageError(f"{self.path} is a trace; this needs the model. Give its folder.")
         from de3bert.runtime.load import load
-        from de3bert.runtime.words import WordClassifier
 
         found = load(self.path, threads=self.threads)
-        if isinstance(found, WordClassifier):
-            raise UsageError(f"{self.path} tags words; analyses are for classifiers of texts.")
+        found.task.check_single(self.path, "an analysis")
         return found
 
     @cached_property

@@ -216,7 +216,7 @@ def _check_metrics(job: Job, classes: int) -> None:
 def _check_fit(method: str, task: str, material: Material) -> None:
     """Refuses methods that are for other data than a task has."""
     kind = METHODS[method].token_exits
-    if kind == "words":
+    if METHODS[method].task != "text-classification":
         raise UsageError(f"Method {method} tags words, and a study compares classifiers of texts.")
     if kind != "none" and material.source.pairs is not None:
         raise UsageError(

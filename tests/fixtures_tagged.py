@@ -1,4 +1,4 @@
-"""Tiny models of words, trained once per test run."""
+"""Tiny taggers and their data, made once per test run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import de3
 from tests.fixtures_trained import once
-from tests.words.toy import toy_sentences, word_recipe, write_conll, write_jsonl
+from tests.tagged import toy_sentences, word_recipe, write_conll, write_jsonl
 
-__all__ = ["de3"]
+__all__ = ["WordData", "de3_tagger", "sentee_model", "tokee_model", "word_data"]
 
 
 @dataclass(frozen=True)
@@ -51,5 +50,5 @@ def tokee_model(tmp_path_factory, tiny_backbone, word_data) -> Path:
 
 
 @pytest.fixture(scope="session")
-def de3_model(tmp_path_factory, tiny_backbone, word_data) -> Path:
+def de3_tagger(tmp_path_factory, tiny_backbone, word_data) -> Path:
     return _trained(tmp_path_factory, tiny_backbone, word_data, "de3-words")

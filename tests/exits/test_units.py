@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.words.traces import word_trace
+from tests.exits.word_traces import word_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits.policy import Policy
+from de3bert.exits.replay import replay
 from de3bert.exits.rules import RuleState
 from de3bert.exits.signals import entropy
-from de3bert.exits.word_replay import WordTrace, replay_words
-from de3bert.exits.words import WordPolicy, sentence_signal, windowed
+from de3bert.exits.trace import Trace
+from de3bert.exits.units import sentence_signal, widest_around
+from de3bert.tasks import TASKS
 
 U = np.array([0.1, 0.5, 0.05, 0.08, 0.02, 0.3])
 ONE = np.zeros(6, dtype=np.int64)
@@ -29,7 +33,7 @@ def flat(rows):
 
 
 def test_golden_numbers():
-    assert windowed(U, ONE, 3).tolist() == [0.5, 0.5, 0.5, 0.08, 0.3, 0.3]
+    assert widest_around(U, ONE, 3).tolist() == [0.5, 0.5, 0.5, 0.08, 0.3, 0.3]
     assert sentence_signal(U, ONE) == pytest.approx([0.5])
     assert sentence_signal(U, ONE, "mean") == pytest.approx([0.175])
 
@@ -42,7 +46,7 @@ def test_a_window_is_the_largest_around_a_word_inside_its_sentence(rows, half):
         for row in rows
         for place in range(len(row))
     ]
-    assert windowed(signal, sentence, 2 * half + 1).tolist() == slow
+    assert widest_around(signal, sentence, 2 * half + 1).tolist() == slow
 
 
 @given(rows=word_lists)
@@ -58,7 +62,7 @@ def test_a_sentence_is_as_sure_as_its_least_sure_word_or_its_mean_one(rows):
 @pytest.mark.parametrize("window", [0, 2, 4, -3])
 def test_even_windows_are_refused(window):
     with pytest.raises(UsageError, match=rf"odd number of words.*got {window}"):
-        windowed(U, ONE, window)
+        widest_around(U, ONE, window)
 
 
 @pytest.mark.parametrize(
@@ -67,14 +71,15 @@ def test_even_windows_are_refused(window):
      "max_probability > 0.9 window 3", "entropy < 0.2 x 2", "layer(2)", "full"],
 )  # fmt: skip
 def test_policies_print_as_they_are_read(line):
-    policy = WordPolicy.parse(line)
+    policy = Policy.parse(line)
     assert str(policy) == line
-    assert WordPolicy.parse(str(policy)) == policy
-    assert policy.halts_words == ("window" in line)
+    assert Policy.parse(str(policy)) == policy
+    assert (policy.window is not None) == ("window" in line)
+    TASKS["token-classification"].check_policy(policy)
 
 
 def test_max_is_the_default():
-    assert WordPolicy.parse("entropy < 0.1 max") == WordPolicy.parse("entropy < 0.1")
+    assert Policy.parse("entropy < 0.1 max") == Policy.parse("entropy < 0.1")
 
 
 @pytest.mark.parametrize(
@@ -91,12 +96,12 @@ def test_max_is_the_default():
 )
 def test_what_cannot_be_read_is_refused(line, message):
     with pytest.raises(UsageError, match=message):
-        WordPolicy.parse(line)
+        TASKS["token-classification"].policy(line)
 
 
-def slow_sentee(words: WordTrace, tau: float, over: str) -> list[int]:
+def slow_sentee(words: Trace, tau: float, over: str) -> list[int]:
     """Exit layers word by word, by the definition."""
-    trace, layers = words.trace, []
+    trace, layers = words, []
     for number in range(words.sentences):
         mine = np.flatnonzero(words.sentence == number)
         left = trace.exit_layers[-1]
@@ -113,17 +118,17 @@ def slow_sentee(words: WordTrace, tau: float, over: str) -> list[int]:
 @pytest.mark.parametrize("tau", [0.0, 0.2, 0.5, 0.8, 1.1])
 def test_sentee_replay_follows_the_definition(over, tau):
     words = word_trace(3)
-    answer = replay_words(words, WordPolicy(Policy.parse(f"entropy < {tau}"), over))
+    answer = replay(words, Policy(Policy.parse(f"entropy < {tau}").rule, over))
     assert answer.exit_layers.tolist() == slow_sentee(words, tau, over)
-    rows = np.arange(words.trace.rows)
-    assert (answer.labels == words.trace.logits[rows, answer.exit_index].argmax(-1)).all()
+    rows = np.arange(words.rows)
+    assert (answer.labels == words.logits[rows, answer.exit_index].argmax(-1)).all()
     assert answer.exact
 
 
 def test_tokee_replay_follows_the_definition_and_says_that_it_is_not_a_run():
     words, tau = word_trace(4), 0.6
-    answer = replay_words(words, WordPolicy.parse(f"entropy < {tau} window 3"))
-    trace = words.trace
+    answer = replay(words, Policy.parse(f"entropy < {tau} window 3"))
+    trace = words
     for word in range(trace.rows):
         near = [
             other
@@ -143,43 +148,42 @@ def test_tokee_replay_follows_the_definition_and_says_that_it_is_not_a_run():
 def test_a_window_over_the_whole_sentence_is_sentee():
     words = word_trace(5)
     for tau in (0.3, 0.6, 0.9):
-        whole = replay_words(words, WordPolicy.parse(f"entropy < {tau} window 99"))
+        whole = replay(words, Policy.parse(f"entropy < {tau} window 99"))
         assert (
-            whole.exit_layers
-            == replay_words(words, WordPolicy.parse(f"entropy < {tau}")).exit_layers
+            whole.exit_layers == replay(words, Policy.parse(f"entropy < {tau}")).exit_layers
         ).all()
 
 
 def test_a_signal_that_is_safer_when_high_waits_for_its_lowest_word():
     words = word_trace(6)
-    answer = replay_words(words, WordPolicy.parse("max_probability > 0.7"))
-    at = answer.exit_index < words.trace.exits - 1
-    logits = words.trace.logits[np.arange(words.trace.rows), answer.exit_index].astype(float)
+    answer = replay(words, Policy.parse("max_probability > 0.7"))
+    at = answer.exit_index < words.exits - 1
+    logits = words.logits[np.arange(words.rows), answer.exit_index].astype(float)
     best = np.exp(logits - logits.max(-1, keepdims=True))
     assert (best.max(-1) / best.sum(-1))[at].min() > 0.7
     assert at.any()
-    halted = replay_words(words, WordPolicy.parse("max_probability > 0.7 window 3"))
+    halted = replay(words, Policy.parse("max_probability > 0.7 window 3"))
     assert (halted.exit_index <= answer.exit_index).all()
 
 
 def test_several_exits_in_a_row_count_for_the_sentence():
     words = word_trace(7)
-    once = replay_words(words, WordPolicy.parse("entropy < 0.7"))
-    twice = replay_words(words, WordPolicy.parse("entropy < 0.7 x 2"))
-    assert (twice.exit_index >= np.minimum(once.exit_index + 1, words.trace.exits - 1)).all()
+    once = replay(words, Policy.parse("entropy < 0.7"))
+    twice = replay(words, Policy.parse("entropy < 0.7 x 2"))
+    assert (twice.exit_index >= np.minimum(once.exit_index + 1, words.exits - 1)).all()
 
 
 def test_fixed_layers_and_full_depth():
     words = word_trace(8)
-    assert set(replay_words(words, WordPolicy.parse("layer(4)")).exit_layers) == {4}
-    assert set(replay_words(words, WordPolicy.parse("full")).exit_layers) == {8}
+    assert set(replay(words, Policy.parse("layer(4)")).exit_layers) == {4}
+    assert set(replay(words, Policy.parse("full")).exit_layers) == {8}
     with pytest.raises(UsageError, match="no exit at layer 3"):
-        replay_words(words, WordPolicy.parse("layer(3)"))
+        replay(words, Policy.parse("layer(3)"))
 
 
 def test_a_nan_is_an_error_and_not_a_word_that_stays():
-    policy, words = WordPolicy.parse("entropy < 0.5"), word_trace(9)
-    logits = words.trace.logits[:, 0].copy()
+    policy, words = Policy.parse("entropy < 0.5"), word_trace(9)
+    logits = words.logits[:, 0].copy()
     logits[1, 0] = np.nan
     from de3bert.exits import ExitView
 
@@ -191,4 +195,4 @@ def test_a_nan_is_an_error_and_not_a_word_that_stays():
 def test_sentences_are_numbered_without_gaps(numbers):
     words = word_trace(1)
     with pytest.raises(De3Error, match="number of its sentence"):
-        WordTrace(words.trace.take(slice(0, 3)), np.array(numbers))
+        replace(words.take(slice(0, 3)), sentence=np.array(numbers))

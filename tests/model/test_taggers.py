@@ -1,13 +1,13 @@
-"""Models of words: words are rows, halted words keep their states, prototypes are of tags."""
+"""Taggers: words are rows, halted words keep their states, prototypes are of tags."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from tests.words.toy import TAGS, toy_sentences
+from tests.tagged import TAGS, toy_sentences
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitForSequenceClassification, EarlyExitForTokenClassification
 from de3bert.model.tokens import load_tokenizer
 from de3bert.model.word_encoder import NO_LABEL, WordEncoder
 from de3bert.objective import ExitBatch
@@ -25,7 +25,7 @@ def encoder(tiny_backbone):
 def build(backbone, method="sentee", **options):
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        return EarlyExitForSequenceClassification.from_backbone(
+        return EarlyExitForTokenClassification.from_backbone(
             str(backbone), labels=TAGS, method=method, **options
         )
 
@@ -106,7 +106,7 @@ def test_a_batch_in_chunks_is_the_same_batch(tiny_backbone, encoder, monkeypatch
     rows = toy_sentences(30, 9)
     batch = batch_of(encoder, [w for w, _ in rows], [[TAGS.index(t) for t in ts] for _, ts in rows])
     cut = model(**batch)
-    monkeypatch.setattr("de3bert.model.modeling.length_chunks", lambda mask: None)
+    monkeypatch.setattr("de3bert.model.early_exit.length_chunks", lambda mask: None)
     whole = model(**batch)
     torch.testing.assert_close(cut.exit_logits, whole.exit_logits, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(cut.loss, whole.loss)
@@ -227,8 +227,10 @@ def test_gradients_take_the_ways_they_take_with_texts(tiny_backbone, encoder):
 
 def test_what_does_not_fit_is_refused(tiny_backbone, model, encoder):
     batch = batch_of(encoder, PIECES)
-    with pytest.raises(UsageError, match="needs word_ids"):
-        model(input_ids=batch["input_ids"])
+    with pytest.raises(UsageError, match="Method sentee is for token-classification"):
+        EarlyExitForSequenceClassification.from_backbone(
+            str(tiny_backbone), labels=TAGS, method="sentee"
+        )
     with pytest.raises(De3Error, match="3 labels do not fit a batch of 7 words"):
         model(**batch, labels=torch.tensor([[0], [1], [2]]))
     with pytest.raises(UsageError, match='leave pooling out, got "mean"'):
@@ -241,8 +243,10 @@ def test_saving_and_loading_changes_nothing(tiny_backbone, encoder, tmp_path):
     model(**batch_of(encoder, PIECES, [[0, 1, 2, 2], [2, 0], [1]]))
     model.eval()
     model.save_pretrained(tmp_path / "m")
-    again = EarlyExitForSequenceClassification.from_pretrained(tmp_path / "m")
-    assert again.config.task == "words"
+    again = EarlyExitForTokenClassification.from_pretrained(tmp_path / "m")
+    assert again.config.task == "token-classification"
+    with pytest.raises(UsageError, match="Use EarlyExitForTokenClassification"):
+        EarlyExitForSequenceClassification.from_pretrained(tmp_path / "m")
     batch = batch_of(encoder, PIECES)
     assert torch.equal(again(**batch).exit_logits, model(**batch).exit_logits)
     assert torch.equal(again(**batch).distances, model(**batch).distances)

@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from tests.words.toy import toy_sentences, write_jsonl
+from tests.tagged import toy_sentences, write_jsonl
 
 USAGE = 2
 

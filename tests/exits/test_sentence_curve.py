@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.words.traces import NAMES, word_trace
+from tests.exits.word_traces import NAMES, word_trace
 
 from de3bert.errors import UsageError
-from de3bert.exits import Trace
+from de3bert.exits import Trace, calibrate, curve, replay
+from de3bert.exits.cost import layers_mean
 from de3bert.exits.policy import Policy
+from de3bert.exits.sentence_metrics import WORD_METRICS, check_word_metric, tally
 from de3bert.exits.spans import has_spans, span_f1, spans
-from de3bert.exits.word_curve import (
-    WORD_METRICS,
-    calibrate_words,
-    check_metric,
-    tally,
-    word_cost,
-    word_curve,
-)
-from de3bert.exits.word_replay import WordTrace, replay_words
-from de3bert.exits.words import WordPolicy
 
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 
@@ -62,18 +55,18 @@ def test_only_bio_tags_name_entities():
     for tags in (["NOUN", "VERB"], ["O"], ["O", "B-"], ["O", "S-A", "B-A"], ["0", "1"]):
         assert not has_spans(tags)
         with pytest.raises(UsageError, match="span_f1 counts entities"):
-            check_metric("span_f1", tags)
+            check_word_metric("span_f1", tags)
     with pytest.raises(UsageError, match='metric of words "f1"'):
-        check_metric("f1", ["O", "B-A"])
+        check_word_metric("f1", ["O", "B-A"])
 
 
-def score_at(words: WordTrace, policy: Policy, metric: str, over: str = "max"):
+def score_at(words: Trace, policy: Policy, metric: str, over: str = "max"):
     """Mean layers of a piece, and the score, by replay and without any running sum."""
-    answer = replay_words(words, WordPolicy(policy, over))
+    answer = replay(words, Policy(policy.rule, over))
     cut = np.flatnonzero(np.diff(words.sentence)) + 1
-    gold = [[NAMES[k] for k in part] for part in np.split(words.trace.labels, cut)]
+    gold = [[NAMES[k] for k in part] for part in np.split(words.labels, cut)]
     said = [[NAMES[k] for k in part] for part in np.split(answer.labels, cut)]
-    return word_cost(words, answer.exit_layers), float(tally(gold, said, metric).score())
+    return layers_mean(answer.exit_layers, words.weights), tally(gold, said, metric).score()
 
 
 @pytest.mark.parametrize("metric", sorted(WORD_METRICS))
@@ -81,7 +74,7 @@ def score_at(words: WordTrace, policy: Policy, metric: str, over: str = "max"):
 @pytest.mark.parametrize("ties", [False, True])
 def test_every_point_of_the_curve_is_what_its_policy_gives(metric, family, ties):
     words = word_trace(11, ties=ties)
-    points = word_curve(words, family, metric)
+    points = curve(words, family, metric)
     assert len(points) > 3
     assert (np.diff(points.layers_mean) < 0).all()
     for number in range(len(points)):
@@ -92,7 +85,7 @@ def test_every_point_of_the_curve_is_what_its_policy_gives(metric, family, ties)
 
 def test_the_curve_misses_no_point():
     words = word_trace(12, sentences=6)
-    points = word_curve(words, "entropy", "accuracy")
+    points = curve(words, "entropy", "accuracy")
     seen = {
         round(score_at(words, Policy.parse(f"entropy < {tau}"), "accuracy")[0], 9)
         for tau in np.linspace(0, 1.01, 4000)
@@ -102,7 +95,7 @@ def test_the_curve_misses_no_point():
 
 def test_the_curve_of_the_mean():
     words = word_trace(13)
-    points = word_curve(words, "entropy", "accuracy", over="mean")
+    points = curve(words, "entropy mean", "accuracy")
     for number in range(len(points)):
         layers, score = score_at(words, points.policy(number), "accuracy", "mean")
         assert (points.layers_mean[number], points.score[number]) == pytest.approx((layers, score))
@@ -110,15 +103,15 @@ def test_the_curve_of_the_mean():
 
 def test_a_word_costs_as_much_as_its_pieces():
     words = word_trace(14)
-    answer = replay_words(words, WordPolicy.parse("entropy < 0.5"))
-    pieces = words.trace.tokens.tolist()
+    answer = replay(words, Policy.parse("entropy < 0.5"))
+    pieces = words.tokens.tolist()
     spent = sum(p * m for p, m in zip(pieces, answer.exit_layers.tolist(), strict=True))
-    assert word_cost(words, answer.exit_layers) == pytest.approx(spent / sum(pieces))
+    assert layers_mean(answer.exit_layers, words.weights) == pytest.approx(spent / sum(pieces))
 
 
 def test_points_meet_their_target():
     words = word_trace(15, sentences=40)
-    point = calibrate_words(words, "layers=2.0", name="2x", metric="span_f1")
+    point = calibrate(words, "layers=2.0", name="2x", metric="span_f1")
     assert point.measured["layer_speedup"] >= 2.0
     layers, score = score_at(words, point.policy, "span_f1")
     assert point.measured["score"] == pytest.approx(score)
@@ -126,15 +119,15 @@ def test_points_meet_their_target():
     assert point.measured["sentences"] == 40
     low, high = point.measured["score_interval"]
     assert low < point.measured["score"] < high
-    full = calibrate_words(words, "full", name="full", family="entropy")
+    full = calibrate(words, "full", name="full", family="entropy")
     assert str(full.policy) == "full"
     assert full.measured["layer_speedup"] == 1.0
-    kept = calibrate_words(words, "drop=0.0", name="safe", family="entropy")
+    kept = calibrate(words, "drop=0.0", name="safe", family="entropy")
     assert kept.measured["score"] >= kept.measured["full_score"] - 1e-9
     with pytest.raises(UsageError, match="about time"):
-        calibrate_words(words, "latency=5ms", name="x")
+        calibrate(words, "latency=5ms", name="x")
     with pytest.raises(UsageError, match="not for words"):
-        calibrate_words(words, "layers=2.0", name="x", family="patience")
+        calibrate(words, "layers=2.0", name="x", family="patience")
 
 
 def test_an_interval_is_one_over_sentences():
@@ -143,7 +136,7 @@ def test_an_interval_is_one_over_sentences():
     logits = np.zeros((200, 1, 2), dtype=np.float32)
     logits[np.arange(200), 0, np.where(np.repeat(right, 20), 0, 1)] = 5.0
     trace = Trace(logits, None, np.zeros(200, dtype=int), np.ones(200, dtype=int), (1,), ("a", "b"))
-    words = WordTrace(trace, np.repeat(np.arange(10), 20))
-    low, high = calibrate_words(words, "full", name="f").measured["score_interval"]
+    words = replace(trace, sentence=np.repeat(np.arange(10), 20))
+    low, high = calibrate(words, "full", name="f").measured["score_interval"]
     assert low <= 0.3
     assert high >= 0.7

@@ -9,9 +9,11 @@ import json
 import numpy as np
 import pytest
 
+from de3bert.data.labels import LabelSet
 from de3bert.data.stream import stream_sentences
 from de3bert.data.words import read_words
 from de3bert.errors import De3Error, UsageError
+from de3bert.tasks import TASKS
 
 SENTENCES = [["Ada", "wrote", "it"], ["Rome"]]
 TAGS = [["B-PER", "O", "O"], ["B-LOC"]]
@@ -27,11 +29,11 @@ def jsonl(path, rows):
 def test_list_columns(tmp_path, names):
     rows = [dict(zip(names, row, strict=True)) for row in zip(SENTENCES, TAGS, strict=True)]
     table = read_words(jsonl(tmp_path / "a.jsonl", [{"id": 7, **row} for row in rows]))
-    assert table.sentences == SENTENCES
-    assert table.tags == TAGS
+    assert table.texts == SENTENCES
+    assert table.labels == TAGS
     assert table.columns["id"] == [7, 7]
     assert len(table.sha256) == 64
-    assert read_words({names[0]: SENTENCES, names[1]: TAGS}).tags == TAGS
+    assert read_words({names[0]: SENTENCES, names[1]: TAGS}).labels == TAGS
 
 
 def test_parquet_lists_and_numbered_tags(tmp_path):
@@ -40,39 +42,40 @@ def test_parquet_lists_and_numbered_tags(tmp_path):
 
     numbered = [[1, 0, 0], [3]]
     parquet.write_table(pa.table({"tokens": SENTENCES, "tags": numbered}), tmp_path / "a.parquet")
-    assert read_words(tmp_path / "a.parquet").tags == numbered
+    assert read_words(tmp_path / "a.parquet").labels == numbered
     arrays = {"tokens": SENTENCES, "tags": [np.array(row) for row in numbered]}
-    assert read_words(arrays).tags == numbered
+    assert read_words(arrays).labels == numbered
 
 
 @pytest.mark.parametrize("suffix", ["conll", "txt", "bio"])
 def test_a_word_and_its_tag_per_line(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
     path.write_text(LINES)
-    assert read_words(path).sentences == SENTENCES
-    assert read_words(path).tags == TAGS
+    assert read_words(path).texts == SENTENCES
+    assert read_words(path).labels == TAGS
     path.write_text(LINES.replace(" ", "\t").replace("\n", "\r\n"))
-    assert read_words(path).tags == TAGS
+    assert read_words(path).labels == TAGS
     packed = tmp_path / f"b.{suffix}.gz"
     packed.write_bytes(gzip.compress(LINES.encode()))
-    assert read_words(packed).sentences == SENTENCES
+    assert read_words(packed).texts == SENTENCES
 
 
 def test_tags_may_be_absent_where_they_are_not_needed(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("Ada\nwrote\n\nRome\n")
-    assert read_words(path, need_tags=False).tags is None
+    assert read_words(path, need_tags=False).labels is None
     with pytest.raises(UsageError, match="no column of tags"):
         read_words(path)
+    classes, table = LabelSet(("O", "B-PER")), read_words(path, need_tags=False)
     with pytest.raises(UsageError, match="has no tags"):
-        _ = read_words(path, need_tags=False).known_tags
+        TASKS["token-classification"].numbers(classes, table)
 
 
 def test_given_columns_limit_and_take():
     columns = {"w": SENTENCES, "t": TAGS}
     table = read_words(columns, words="w", tags="t")
-    assert table.take([1]).sentences == [["Rome"]]
-    assert table.take([1]).tags == [["B-LOC"]]
+    assert table.take([1]).texts == [["Rome"]]
+    assert table.take([1]).labels == [["B-LOC"]]
     assert len(read_words(columns, words="w", tags="t", limit=1)) == 1
     with pytest.raises(UsageError, match='no column "x"'):
         read_words(columns, words="x")

@@ -1,10 +1,12 @@
-"""The verbs with models of words."""
+"""The verbs with taggers."""
 
 from __future__ import annotations
 
 import shutil
 
 import pytest
+
+CALIBRATE = ["calibrate", "{m}", "--data", "{d}", "--name", "x"]
 
 
 @pytest.fixture
@@ -47,19 +49,24 @@ def test_policies_of_words_on_the_command_line(de3, model, word_data):
     assert rows[0]["input_tags"] is not None
 
 
-def test_inspecting_a_model_of_words(de3, model):
+def test_inspecting_a_tagger(de3, model):
     said = de3("inspect", model, "--json")
     assert said.code == 0, said.err
     assert said.json["method"] == "sentee"
+    assert said.json["task"] == "token-classification"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["export", "{m}", "--out", "{m}-bundle"], "Models of words run with torch"),
         (["explain", "{m}", "a film"], "is for classifiers of texts"),
-        (["calibrate", "{m}", "--target", "layers=2", "--name", "x"], "give --data FILE"),
-        (["calibrate", "{m}", "--trace", "t", "--target", "full", "--name", "x"], "no trace files"),
+        (["calibrate", "{m}", "--target", "layers=2", "--name", "x"], "Give rows with --data"),
+        ([*CALIBRATE, "--target", "layers=2 keep"], "no independent rows"),
+        ([*CALIBRATE, "--target", "agree=0.9 confidence=0.95"], "no independent rows"),
+        ([*CALIBRATE, "--target", "layers=2", "--unlabelled", "x"], "no independent rows"),
+        ([*CALIBRATE, "--target", "latency=5ms"], "is about time"),
+        (["predict", "{m}", "--state", "s.json"], "is for classifiers of texts"),
+        (["profile", "{m}"], "is for classifiers of texts"),
         (["evaluate", "{m}", "--data", "none.jsonl"], "There is no file none.jsonl"),
         (["evaluate", "{m}", "--data", "x", "--text-pair", "b"], "leave out --text-pair"),
         (["evaluate", "{m}", "--data", "{d}", "--policy", "entropy < 0.1 window 4"], "odd number"),
@@ -93,7 +100,7 @@ def test_the_tags_are_those_of_predict_whatever_the_batches(de3, model, word_dat
     import de3bert
     from de3bert.data.words import read_words
 
-    sentences = read_words(word_data.test).sentences
+    sentences = read_words(word_data.test).texts
     policy = "entropy < 0.3 window 5"
     expected = de3bert.load(model).predict(sentences, policy=policy)
     for size in ("1", "7", "64"):
@@ -108,3 +115,66 @@ def test_cut_sentences_are_counted_over_the_stream(de3, model):
     said = de3("predict", model, "--batch-size", "1", stdin=("film " * 60 + "\nfilm\n") * 20)
     assert said.code == 0
     assert "20 of 40 sentences were cut to 32 tokens" in said.err.replace("\n", " ")
+
+
+def test_trace_curve_and_a_point_from_the_trace(de3, model, word_data, tmp_path):
+    trace = tmp_path / "dev.trace"
+    made = de3("trace", model, "--data", word_data.calibration, "--out", trace, "--json")
+    assert made.code == 0, made.err
+    assert made.json["labelled"]
+    drawn = de3("curve", trace, "--metric", "span_f1", "--json")
+    assert drawn.code == 0, drawn.err
+    assert [each["label"] for each in drawn.json["curves"]] == ["entropy", "fixed depth", "oracle"]
+    asked = ("--target", "layers=1.5", "--name", "fast", "--json", "--quiet")
+    by_trace = de3("calibrate", model, "--trace", trace, *asked)
+    assert by_trace.code == 0, by_trace.err
+    by_data = de3("calibrate", model, "--data", word_data.calibration, *asked)
+    assert by_trace.json["policy"] == by_data.json["policy"]
+    assert by_trace.json["measured"]["score"] == by_data.json["measured"]["score"]
+    absent = de3("calibrate", model, "--trace", tmp_path / "no.trace", *asked)
+    assert (absent.code, "There is no trace at" in absent.err) == (1, True)
+
+
+def test_a_trace_of_texts_is_refused(de3, model, tmp_path):
+    from tests.exits.traces import random_trace
+
+    random_trace(rows=60).save(tmp_path / "texts.trace")
+    said = de3("calibrate", model, "--trace", tmp_path / "texts.trace", "--target", "layers=1.5",
+               "--name", "x")  # fmt: skip
+    assert said.code == 2
+    assert "The trace is not of sentences" in said.err
+
+
+def test_a_bundle_does_what_the_model_does(de3, model, word_data, tmp_path):
+    bundle = tmp_path / "bundle"
+    done = de3("export", model, "--out", bundle, "--json", "--quiet")
+    assert done.code == 0, done.err
+    assert done.json["agreement"]["labels_equal"]
+    policy = ("--policy", "entropy < 0.3 window 3")
+    lines = [de3("predict", each, word_data.test, *policy).lines for each in (model, bundle)]
+    for mine, theirs in zip(*lines, strict=True):
+        assert mine.pop("scores") == pytest.approx(theirs.pop("scores"), abs=1e-4)
+        assert mine == theirs
+    found = de3("evaluate", bundle, "--data", word_data.test, *policy, "--json")
+    assert found.json["sentences"] == 60
+    assert "token-classification" in (bundle / "README.md").read_text()
+    assert de3("inspect", bundle, "--json").json["task"] == "token-classification"
+
+
+def test_what_is_for_sentences_is_refused_for_texts(de3, trained_model, toy_data):
+    for line in ("entropy < 0.3 window 3", "entropy < 0.3 mean"):
+        said = de3("evaluate", trained_model, "--data", toy_data.test, "--policy", line)
+        assert said.code == 2
+        assert "this model classifies whole texts" in " ".join(said.err.split())
+
+
+def test_the_old_name_of_the_task_is_read(de3, tiny_backbone, word_data, tmp_path):
+    recipe = tmp_path / "old.toml"
+    recipe.write_text(
+        f'backbone = "{tiny_backbone}"\nmethod = "sentee"\n[data]\ntask = "words"\n'
+        f'train = "{word_data.train}"\ncalibration = "{word_data.calibration}"\nmax_length = 32\n'
+        "[train]\nepochs = 0.1\n"
+    )
+    done = de3("train", "--recipe", recipe, "--out", tmp_path / "m", "--json", "--quiet")
+    assert done.code == 0, done.err
+    assert 'task = "token-classification"' in (tmp_path / "m" / "recipe.toml").read_text()

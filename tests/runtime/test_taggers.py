@@ -1,23 +1,20 @@
-"""Running models of words: what replay says, whatever the batch; halted words; saved folders."""
+"""Running taggers: what replay says, whatever the batch; halted words; saved folders."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from tests.words.toy import toy_sentences
+from tests.tagged import toy_sentences
 
 import de3bert
 from de3bert.data.words import read_words
 from de3bert.errors import UsageError
-from de3bert.exits.word_replay import replay_words
-from de3bert.exits.words import WordPolicy
-from de3bert.runtime.word_engine import run_words
-from de3bert.runtime.word_evaluate import (
-    calibrate_word_model,
-    evaluate_words,
-    trace_sentences,
-)
+from de3bert.exits import Policy, replay
+from de3bert.exits.sweep import signal_matrix
+from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.engine import run_batch
+from de3bert.runtime.evaluate import evaluate, trace_table
 
 NEAR = 1e-4  # signals this near to the threshold may go either way
 SENTENCES = [words for words, _ in toy_sentences(40, 21)] + [["film-movie", "good", "plot-a"]]
@@ -34,8 +31,8 @@ def tokee(tokee_model):
 
 
 @pytest.fixture(scope="module")
-def de3_words(de3_model):
-    return de3bert.load(de3_model)
+def de3_words(de3_tagger):
+    return de3bert.load(de3_tagger)
 
 
 def said(tagger, policy, batch_size=32, sentences=SENTENCES):
@@ -46,9 +43,8 @@ def said(tagger, policy, batch_size=32, sentences=SENTENCES):
 def middle(tagger, signal="entropy"):
     """A threshold in the middle of what sentences have at the first exit, near to none of them."""
     from de3bert.exits.signal import Signal
-    from de3bert.exits.word_replay import sentence_matrix
 
-    values = np.sort(sentence_matrix(tagger.trace(SENTENCES), Signal.parse(signal)).ravel())
+    values = np.sort(signal_matrix(tagger.trace(SENTENCES), Signal.parse(signal)).ravel())
     gaps = np.diff(values)
     centre = len(values) // 2
     widest = centre - 5 + int(gaps[centre - 5 : centre + 5].argmax())
@@ -58,9 +54,9 @@ def middle(tagger, signal="entropy"):
 
 @pytest.mark.parametrize("over", ["", " mean"])
 def test_a_run_of_sentee_is_its_replay(sentee, over):
-    policy = WordPolicy.parse(f"entropy < {middle(sentee)}{over}")
+    policy = Policy.parse(f"entropy < {middle(sentee)}{over}")
     trace = sentee.trace(SENTENCES)
-    expected = replay_words(trace, policy)
+    expected = replay(trace, policy)
     answers = sentee.predict(SENTENCES, policy=policy)
     layers = [m for answer in answers for m in answer.exit_layers]
     assert layers == expected.exit_layers.tolist()
@@ -73,8 +69,8 @@ def test_a_run_of_sentee_is_its_replay(sentee, over):
 
 
 def test_a_run_of_edr_on_words_is_its_replay(de3_words):
-    policy = WordPolicy.parse(f"edr(lambda=1.0) < {middle(de3_words, 'edr(lambda=1.0)')}")
-    expected = replay_words(de3_words.trace(SENTENCES), policy)
+    policy = Policy.parse(f"edr(lambda=1.0) < {middle(de3_words, 'edr(lambda=1.0)')}")
+    expected = replay(de3_words.trace(SENTENCES), policy)
     answers = de3_words.predict(SENTENCES, policy=policy)
     assert [m for a in answers for m in a.exit_layers] == expected.exit_layers.tolist()
     assert len(set(expected.exit_layers.tolist())) > 1
@@ -113,9 +109,9 @@ def test_words_of_one_sentence_halt_at_different_layers(tokee):
 def test_the_engine_copies_states_as_training_does(tokee):
     """What a run with halting says is what the model says when it is told where words halt."""
     tau = middle(tokee)
-    policy = WordPolicy.parse(f"entropy < {tau} window 3")
+    policy = Policy.parse(f"entropy < {tau} window 3")
     rows = tokee.backend.encoder(SENTENCES).rows
-    outcome = run_words(tokee.backend, rows, policy)
+    outcome = run_batch(tokee.backend, rows, policy)
     model = tokee.backend.model
     batch = tokee.backend.encoder.pad(rows)
     counts = [max(row["word_ids"]) for row in rows]
@@ -173,18 +169,18 @@ def test_words_behind_the_limit_have_no_answer(sentee):
     assert answer.tags[:30].count(None) == 0
     assert set(answer.tags[30:]) == {None} == set(answer.exit_layers[30:])
     table = read_words({"words": [["film"] * 50], "tags": [["O"] * 50]})
-    assert evaluate_words(sentee, table, policy="full", metric="accuracy").rows == 50
+    assert evaluate(sentee, table, policy="full", metric="accuracy").rows == 50
 
 
 def test_scores_are_those_of_the_answers(sentee, word_data):
     from de3bert.exits.spans import span_f1
 
     table = read_words(word_data.test)
-    found = evaluate_words(sentee, table, policy=f"entropy < {middle(sentee)}")
+    found = evaluate(sentee, table, policy=f"entropy < {middle(sentee)}")
     answers = sentee.predict(table.inputs(), policy=found.policy)
     assert found.metric == "span_f1"
-    assert found.score == pytest.approx(span_f1(table.tags, [a.tags for a in answers])["f1"])
-    right = [t == g for a, tags in zip(answers, table.tags, strict=True)
+    assert found.score == pytest.approx(span_f1(table.labels, [a.tags for a in answers])["f1"])
+    right = [t == g for a, tags in zip(answers, table.labels, strict=True)
              for t, g in zip(a.tags, tags, strict=True)]  # fmt: skip
     assert found.scores["accuracy"] == pytest.approx(np.mean(right))
     assert found.sentences == 60
@@ -192,16 +188,16 @@ def test_scores_are_those_of_the_answers(sentee, word_data):
     assert found.layer_speedup == pytest.approx(4 / found.layers_mean)
 
 
-@pytest.mark.parametrize("which", ["sentee_model", "de3_model"])
+@pytest.mark.parametrize("which", ["sentee_model", "de3_tagger"])
 def test_a_calibrated_point_runs_as_it_was_measured(which, request, word_data, tmp_path):
     import shutil
 
     folder = shutil.copytree(request.getfixturevalue(which), tmp_path / "m")
     table = read_words(word_data.calibration)
-    point = calibrate_word_model(folder, "layers=1.5", "fast", table=table, default=True)
-    assert str(point.policy).startswith("edr" if which == "de3_model" else "entropy")
+    point = calibrate_model(folder, "layers=1.5", "fast", table=table, default=True)
+    assert str(point.policy).startswith("edr" if which == "de3_tagger" else "entropy")
     tagger = de3bert.load(folder)
-    found = evaluate_words(tagger, table)
+    found = evaluate(tagger, table)
     assert found.point == "fast"
     assert found.score == pytest.approx(point.measured["score"])
     assert found.layers_mean == pytest.approx(point.measured["layers_mean"])
@@ -211,12 +207,12 @@ def test_a_calibrated_point_runs_as_it_was_measured(which, request, word_data, t
 
 def test_a_trace_counts_pieces_and_leaves_cut_words_out(sentee, word_data):
     words = sentee.trace([["film-movie", "a"], ["film"] * 50])
-    assert words.trace.tokens[:2].tolist() == [3, 1]
-    assert words.trace.rows == 32
+    assert words.tokens[:2].tolist() == [3, 1]
+    assert words.rows == 32
     assert words.sentence.tolist() == [0, 0] + [1] * 30
-    made = trace_sentences(sentee, read_words(word_data.test))
-    assert made.trace.info["data"]["rows"] == 60
-    assert made.trace.labels is not None
+    made = trace_table(sentee, read_words(word_data.test))
+    assert made.info["data"]["rows"] == 60
+    assert made.labels is not None
 
 
 @pytest.mark.parametrize("given", [["a film"], [[]], [["a", ""]], "a film", [["a", 3]]])
@@ -229,7 +225,7 @@ def test_what_are_not_sentences_is_refused(sentee, given):
     ("policy", "message"),
     [
         ("edr(lambda=1.0) < 0.4", "reads distances to prototypes, but this model has none"),
-        ("certainty > 0.5", "reads a router"),
+        ("certainty > 0.5", "reads how sure a router is"),
         ("layer(9)", "no exit at layer 9"),
         ("patience(2)", "not for words"),
     ],

@@ -13,7 +13,7 @@ from typing import Any, cast
 from de3bert.data.tokens import TextInput
 from de3bert.errors import UsageError
 from de3bert.limits import check_limit, limit
-from de3bert.runtime.arguments import kind_of, shown
+from de3bert.printable import kind_of, shown
 
 __all__ = ["as_sentences", "as_stream", "as_texts"]
 
@@ -54,12 +54,12 @@ def as_texts(given: Any, of_pairs: bool | None, first: int | None = None) -> lis
     return made
 
 
-def as_sentences(given: Any) -> list[list[str]]:
-    """The sentences of a call to a model of words, lists of words each."""
+def as_sentences(given: Any, first: int | None = None) -> list[list[str]]:
+    """The sentences of a call to a tagger, lists of words each; `first` as for texts."""
     if isinstance(given, str):
         raise UsageError(f"Give a list of sentences; for one sentence pass [words]. {SENTENCES}")
     rows = as_rows(given, SENTENCES)
-    return [_words(row, _place("Sentence", at, len(rows))) for at, row in enumerate(rows)]
+    return [_words(row, _place("Sentence", at, len(rows), first)) for at, row in enumerate(rows)]
 
 
 def as_rows(given: Any, accepted: str) -> list[Any]:

@@ -55,7 +55,7 @@ def word_recipe(backbone: Path, train: Path, held: Path, method: str, **changes:
         "backbone": str(backbone),
         "method": method,
         "data": {
-            "task": "words",
+            "task": "token-classification",
             "train": str(train),
             "calibration": str(held),
             "max_length": 32,

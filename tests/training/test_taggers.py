@@ -1,4 +1,4 @@
-"""Training models of words: what they learn, what the second phase of TOKEE sees, refusals."""
+"""Training taggers: what they learn, what the second phase of TOKEE sees, refusals."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ import json
 import numpy as np
 import pytest
 import torch
-from tests.words.toy import toy_sentences, word_recipe, write_jsonl
+from tests.tagged import toy_sentences, word_recipe, write_jsonl
 
 import de3bert
 from de3bert.data.words import read_words
 from de3bert.errors import UsageError
-from de3bert.runtime.word_evaluate import evaluate_words
+from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.training.fit import fit
+from de3bert.training.passes import exit_logits
 from de3bert.training.recipe import DataRecipe, recipe_from
+from de3bert.training.rows import Rows
 from de3bert.training.self_sampling import THRESHOLDS, WINDOWS, SelfSampling, halting_layers
-from de3bert.training.splits import read_word_splits
-from de3bert.training.words import WordRows, word_logits
+from de3bert.training.splits import read_splits
 
 
 def record(folder):
     return json.loads((folder / "training.json").read_text())
 
 
-@pytest.mark.parametrize("which", ["sentee_model", "tokee_model", "de3_model"])
+@pytest.mark.parametrize("which", ["sentee_model", "tokee_model", "de3_tagger"])
 def test_it_learns(which, request, word_data):
     folder = request.getfixturevalue(which)
     log = [entry["loss"] for entry in record(folder)["log"] if "loss" in entry]
     assert np.mean(log[-10:]) < 0.5 * np.mean(log[:10])
-    found = evaluate_words(de3bert.load(folder), read_words(word_data.test), policy="full")
+    found = evaluate(de3bert.load(folder), read_words(word_data.test), policy="full")
     assert found.scores["accuracy"] > 0.8
     assert found.score > 0.6  # all words `O` gives 0
     majority = 0.6
@@ -38,10 +39,8 @@ def test_it_learns(which, request, word_data):
 
 
 def test_the_recorded_accuracy_is_that_of_a_trace(sentee_model, word_data):
-    from de3bert.runtime.word_evaluate import trace_sentences
-
     tagger = de3bert.load(sentee_model)
-    trace = trace_sentences(tagger, read_words(word_data.calibration)).trace
+    trace = trace_table(tagger, read_words(word_data.calibration))
     shares = trace.correct.mean(axis=0).tolist()
     assert list(record(sentee_model)["exit_accuracy"].values()) == pytest.approx(shares)
 
@@ -54,8 +53,8 @@ def test_the_trainers_own_score_counts_every_word(sentee_model):
     assert best == pytest.approx(np.mean(kept))
 
 
-def test_de3_on_words_has_a_prototype_for_every_tag(de3_model):
-    model = de3bert.load(de3_model).backend.model
+def test_de3_on_words_has_a_prototype_for_every_tag(de3_tagger):
+    model = de3bert.load(de3_tagger).backend.model
     assert model.prototypes.vectors.shape == (3, 3, 32)
     assert model.prototypes.initialised.all()
     assert model.prototypes.separation().min() > 1e-4
@@ -84,7 +83,7 @@ def hook_of(folder, word_data, **options):
     backend = de3bert.load(folder).backend
     table = read_words(word_data.test)
     labels = LabelSet(backend.facts.label_names)
-    rows = WordRows(backend.encoder(table.inputs()), [labels.encode(t) for t in table.tags])
+    rows = Rows(backend.encoder(table.inputs()), [labels.encode(t) for t in table.labels])
     chosen = {"full_share": 0.4, **options}
     return SelfSampling(
         PhaseContext(backend.model, rows, rows, backend.encoder, chosen, "", None, 3)
@@ -97,7 +96,7 @@ def test_self_sampling_draws_by_what_the_model_said(sentee_model, word_data):
     hook = hook_of(sentee_model, word_data, full_share=0.0)
     hook.before()
     rows, model = hook.context.rows, hook.context.model
-    said = word_logits(model, rows, hook.context.encoder)
+    said = exit_logits(model, rows, hook.context.encoder).split(rows.units)
     unsure = rows.extras["unsure"]
     assert unsure.shape == (60, max(map(len, said)), 3)
     torch.testing.assert_close(unsure[7, : len(said[7])], entropy(said[7][:, :-1]))
@@ -131,7 +130,7 @@ def test_what_self_sampling_draws(sentee_model, word_data):
 
 def test_the_second_phase_really_copies(tiny_backbone, word_data, tmp_path, monkeypatch):
     seen = []
-    forward = de3bert.model.EarlyExitForSequenceClassification.forward
+    forward = de3bert.model.EarlyExitForTokenClassification.forward
 
     @functools.wraps(forward)  # the Trainer reads the names of its parameters
     def spy(self, *arguments, halts=None, **given):
@@ -139,7 +138,7 @@ def test_the_second_phase_really_copies(tiny_backbone, word_data, tmp_path, monk
             seen.append(halts)
         return forward(self, *arguments, halts=halts, **given)
 
-    monkeypatch.setattr(de3bert.model.EarlyExitForSequenceClassification, "forward", spy)
+    monkeypatch.setattr(de3bert.model.EarlyExitForTokenClassification, "forward", spy)
     monkeypatch.setattr("de3bert.training.self_sampling.THRESHOLDS", (0.9,))  # one epoch is short
     recipe = recipe_from(
         word_recipe(tiny_backbone, word_data.train, word_data.calibration, "tokee", epochs=1)
@@ -156,13 +155,13 @@ def test_without_a_calibration_file_a_share_of_the_sentences_is_held(tmp_path):
     rows.append((["film"], ["B-RARE"]))
     path = write_jsonl(tmp_path / "a.jsonl", rows)
     for seed in range(12):
-        splits = read_word_splits(DataRecipe(task="words", train=str(path)), seed)
+        splits = read_splits(DataRecipe(task="words", train=str(path)), seed)
         trained = {tag for row in splits.train_labels for tag in row.tolist()}
         assert trained == set(range(4))  # the rare tag is never held alone
         assert len(splits.train) + len(splits.calibration) == 51
         assert len(splits.calibration) in (4, 5)
-    again = read_word_splits(DataRecipe(task="words", train=str(path)), 11)
-    assert again.calibration.sentences == splits.calibration.sentences
+    again = read_splits(DataRecipe(task="words", train=str(path)), 11)
+    assert again.calibration.texts == splits.calibration.texts
 
 
 def test_tags_unknown_to_the_training_are_refused(tmp_path):
@@ -170,10 +169,10 @@ def test_tags_unknown_to_the_training_are_refused(tmp_path):
     held = write_jsonl(tmp_path / "b.jsonl", [(["film"], ["B-NEW"])])
     data = DataRecipe(task="words", train=str(train), calibration=str(held))
     with pytest.raises(UsageError, match=r'"B-NEW" \(1x\)'):
-        read_word_splits(data, 1)
+        read_splits(data, 1)
     one = write_jsonl(tmp_path / "c.jsonl", [(["film", "a"], ["O", "O"])])
     with pytest.raises(UsageError, match='only the class "O"'):
-        read_word_splits(DataRecipe(task="words", train=str(one)), 1)
+        read_splits(DataRecipe(task="words", train=str(one)), 1)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +180,7 @@ def test_tags_unknown_to_the_training_are_refused(tmp_path):
     [
         (["method=joint-entropy"], "joint-entropy classifies texts.*de3-words, sentee, tokee"),
         (["method=de3"], "Method de3 classifies texts"),
-        (["data.task=text"], "sentee tags words, but the data are texts"),
+        (["data.task=text-classification"], "sentee tags words, but the data are texts"),
         (["data.metric=matthews"], 'metric of words "matthews"'),
         (["train.refresh_prototypes=true"], "refresh_prototypes is for texts"),
         (["data.text_pair=x"], "neither text pairs"),
