@@ -40,7 +40,7 @@ from de3bert.runtime.calibration import calibrate_model
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.manifest import is_bundle
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 from de3bert.training.fit import fit, is_finished
 from de3bert.training.recipe import recipe_from
 from de3lab.figures.stacking import Series, draw_latency

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from de3bert.exits.policy import Policy
     from de3bert.exits.replay import replay
     from de3bert.exits.trace import Trace
+    from de3bert.model import EarlyExitForSequenceClassification, EarlyExitForTokenClassification
     from de3bert.model.config import EarlyExitConfig
-    from de3bert.model.modeling import EarlyExitForSequenceClassification
     from de3bert.runtime.classifier import Classifier
     from de3bert.runtime.load import load
     from de3bert.tasks.answers import Explanation, Prediction
@@ -36,6 +36,7 @@ __all__ = [
     "Classifier",
     "EarlyExitConfig",
     "EarlyExitForSequenceClassification",
+    "EarlyExitForTokenClassification",
     "Explanation",
     "OperatingPoint",
     "Policy",
@@ -57,7 +58,8 @@ __version__ = "0.2.0"
 _HOME = {
     "Classifier": "de3bert.runtime.classifier",
     "EarlyExitConfig": "de3bert.model.config",
-    "EarlyExitForSequenceClassification": "de3bert.model.modeling",
+    "EarlyExitForSequenceClassification": "de3bert.model",
+    "EarlyExitForTokenClassification": "de3bert.model",
     "Explanation": "de3bert.tasks.answers",
     "OperatingPoint": "de3bert.exits.points",
     "Policy": "de3bert.exits.policy",
