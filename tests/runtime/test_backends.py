@@ -167,8 +167,8 @@ def test_times_are_those_of_one_back_end(trained_bundle, tmp_path, toy_data):
     cost = profile(de3bert.load(folder, backend="onnx"), batches=[1], lengths=[8, 16], rounds=3)
     assert cost.info["backend"] == "onnx"
     write_profile(folder, cost)
-    table = read_table(toy_data.calibration)
+    table, target = read_table(toy_data.calibration), "latency=60000ms"  # met on any machine
     with pytest.raises(UsageError, match=r"measured with the back end onnx.*--backend openvino"):
-        calibrate_model(folder, "speedup=1.1", "soon", table=table, backend="openvino")
-    point = calibrate_model(folder, "speedup=1.1", "soon", table=table, backend="onnx")
+        calibrate_model(folder, target, "soon", table=table, backend="openvino")
+    point = calibrate_model(folder, target, "soon", table=table, backend="onnx")
     assert point.measured["predicted_ms"] > 0
