@@ -16,7 +16,7 @@ from de3bert.exits import Trace, calibrate, curve, replay
 from de3bert.exits.cost import layers_mean
 from de3bert.exits.policy import Policy
 from de3bert.exits.sentence_metrics import WORD_METRICS, check_word_metric, tally
-from de3bert.exits.spans import has_spans, span_f1, spans
+from de3bert.exits.spans import has_spans, spans
 
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 
@@ -45,9 +45,11 @@ def test_entities_by_hand():
     assert spans(["I-A", "I-B", None, "I-B"]) == {(0, 1, "A"), (1, 2, "B"), (3, 4, "B")}
     gold = [["B-A", "I-A", "O"], ["B-B", "O", "O"]]
     said = [["B-A", "I-A", "B-B"], ["O", "O", "O"]]
-    found = span_f1(gold, said)
-    assert found == {"precision": 0.5, "recall": 0.5, "f1": 0.5}
-    assert span_f1([["O"]], [["O"]])["f1"] == 0.0
+    found = tally(gold, said, "span_f1")
+    assert (found.precision(), found.recall(), found.score()) == (0.5, 0.5, 0.5)
+    more = tally(gold, [["B-A", "I-A", "O"], ["O", "O", "O"]], "span_f1")
+    assert (more.precision(), more.recall(), more.score()) == (1.0, 0.5, pytest.approx(2 / 3))
+    assert tally([["O"]], [["O"]], "span_f1").score() == 0.0
 
 
 def test_only_bio_tags_name_entities():

@@ -16,6 +16,7 @@ from de3bert.errors import De3Error
 from de3bert.model import EarlyExitConfig, EarlyExitForTokenClassification, EarlyExitModel
 from de3bert.model.tokens import load_tokenizer
 from de3bert.model.word_encoder import WordEncoder
+from de3bert.runtime.load import task_of_model
 
 OPEN = """
 import sys
@@ -131,3 +132,5 @@ def test_a_task_that_nobody_knows(sentee_model, tmp_path, given):
     path.write_text(json.dumps({**json.loads(path.read_text()), "task": given}))
     with pytest.raises(De3Error, match="damaged or incomplete"):
         de3bert.load(folder)
+    with pytest.raises(De3Error, match="damaged or incomplete"):
+        task_of_model(folder)

@@ -109,12 +109,19 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
 
 def task_of_model(source: str | Path) -> Task[Any]:
-    """The task of a model that is not loaded yet; of one that cannot be asked, the commonest."""
-    folder = Path(checked_source(source))
+    """The task of a model that is not loaded yet; De3Error for one that nobody knows.
+
+    Of a model that cannot be asked it is the commonest: what is wrong with it says `load`.
+    """
+    folder, config = Path(checked_source(source)), None
     if (folder / "config.json").is_file():
-        return task_of(read_config(folder))
-    config = None if folder.exists() else hub_config(str(source))
-    return task_of(config or {})
+        config = read_config(folder)
+    elif not folder.exists():
+        config = hub_config(str(source))
+    try:
+        return task_of(config or {})
+    except UsageError as error:
+        raise De3Error(f"The config of {source} is damaged or incomplete: {error}") from error
 
 
 def check_folder(folder: Path) -> None:

@@ -112,7 +112,7 @@ def _precision(wanted: str) -> tuple[bool, bool]:
 def _predictions(outputs: tuple[torch.Tensor, ...], labels: torch.Tensor) -> torch.Tensor:
     """Only the exits' predictions are gathered, (rows, exits), or (rows, words, exits).
 
-    Rows have to stay rows, also of a model of words: the Trainer counts them.
+    Rows have to stay rows, also of a tagger: the Trainer counts them.
     """
     answers = outputs[1].argmax(-1)
     if labels.ndim == 1:
