@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from datetime import UTC, datetime
 
 import numpy as np
 import torch
 
+from de3bert.bench.timing import alternate, bootstrap
 from de3bert.data.packaged import minilm_folder, short_reviews
 from de3bert.machine import machine, versions
 from de3bert.model import EarlyExitForSequenceClassification
@@ -35,18 +35,15 @@ def main() -> None:
     torch.manual_seed(0)
     batches = read_batches(options.rounds + WARM_UP)
     steps = {method: stepper(method) for method in ("full", "de3")}
-    times: dict[str, list[float]] = {method: [] for method in steps}
-    for batch in batches:
-        for method, step in steps.items():
-            start = time.perf_counter()
-            step(batch)
-            times[method].append(time.perf_counter() - start)
-    kept = {method: np.array(seen[WARM_UP:]) for method, seen in times.items()}
+    jobs = {method: lambda item, step=step: step(batches[item]) for method, step in steps.items()}
+    times = alternate(jobs, len(batches), 1, pools=dict.fromkeys(jobs, "torch"))
+    kept = {method: seen[WARM_UP:] for method, seen in times.items()}  # (batches, 1)
+    found = bootstrap(kept["de3"], kept["full"], np.median, seed=3)
     document = {
         "schema": 1,
         "benchmark": "training step, de3 against plain fine-tuning",
-        "ratio": ratio(kept["de3"], kept["full"]),
-        "interval": interval(kept["de3"], kept["full"]),
+        "ratio": found.value,
+        "interval": [found.low, found.high],
         "median_seconds": {method: float(np.median(seen)) for method, seen in kept.items()},
         "rounds": options.rounds,
         "command": " ".join(["python", *sys.argv]),
@@ -88,18 +85,6 @@ def stepper(method: str):  # type: ignore[no-untyped-def]
         optimiser.zero_grad()
 
     return step
-
-
-def ratio(ours: np.ndarray, plain: np.ndarray) -> float:
-    return float(np.median(ours) / np.median(plain))
-
-
-def interval(ours: np.ndarray, plain: np.ndarray) -> tuple[float, float]:
-    """95 % bootstrap interval of the ratio of medians, rounds resampled as pairs."""
-    draw = np.random.default_rng(3).integers(0, len(ours), (2000, len(ours)))
-    ratios = np.median(ours[draw], axis=1) / np.median(plain[draw], axis=1)
-    low, high = np.percentile(ratios, [2.5, 97.5])
-    return float(low), float(high)
 
 
 if __name__ == "__main__":

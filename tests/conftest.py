@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.fixtures_tagged import de3_tagger, sentee_model, tokee_model, word_data
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+__all__ = ["browser", "de3_tagger", "sentee_model", "tokee_model", "word_data"]
 
 # Tiny tensors on busy cores: threads cost more than they give. Must be set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -58,8 +58,8 @@ exported, by comparing the bundle with the model.
 """
 BEHIND = "The tests behind the columns:"
 TAGGERS = (
-    "Tagging of words is tested with BERT and runs with torch: train, calibrate, evaluate and "
-    "predict. See [tasks](../concepts/tasks.md)."
+    "Taggers (`token-classification`) are tested with BERT, from training to bundles that run "
+    "without torch. See [tasks](../concepts/tasks.md)."
 )
 
 

@@ -32,6 +32,7 @@ from de3bert.runtime.load import load
 from de3bert.training.attach import attach_model
 from de3lab.study.material import Material, read_material
 from de3lab.study.spec import load_study
+from de3lab.tabular import markdown_table
 
 SEED, SPEEDS = 42, (2.0, 2.5, 3.0, 4.0, 6.0)
 STUDY = Path(__file__).with_name("fitted.toml")
@@ -106,22 +107,19 @@ def one(model: Path, table: Table, held: Table | None, material: Material) -> di
 
 
 def table_of(document: dict[str, Any]) -> str:
-    head = " | ".join(f"{speed:g}x" for speed in SPEEDS)
-    lines = [
+    head = (
         f"# Attaching exits\n\n`{document['command']}`, {document['date'][:10]}, SST-2, gte-small, "
-        f"seed {document['seed']}: accuracy on 1,817 test rows.\n",
-        f"| fitted to | rows | reading | fitting | full depth | rule | {head} |",
-        "|---|---|---|---|---|---|" + "---|" * len(SPEEDS),
-    ]
+        f"seed {document['seed']}: accuracy on 1,817 test rows.\n"
+    )
+    columns = ["fitted to", "rows", "reading", "fitting", "full depth", "rule"]
+    rows = []
     for name, seen in document["attached"].items():
-        spent = f"{seen['seconds']['states']:.0f} s | {seen['seconds']['fit']:.1f} s"
-        for rule in ("entropy", "chosen"):
-            scores = " | ".join(f"{seen[rule][f'{speed:g}']:.4f}" for speed in SPEEDS)
-            shown = "entropy" if rule == "entropy" else "EDR, lambda by calibration"
-            lines.append(
-                f"| {name} | {seen['rows']} | {spent} | {seen['full']:.4f} | {shown} | {scores} |"
-            )
-    return "\n".join(lines) + "\n"
+        spent = (f"{seen['seconds']['states']:.0f} s", f"{seen['seconds']['fit']:.1f} s")
+        for rule, shown in (("entropy", "entropy"), ("chosen", "EDR, lambda by calibration")):
+            scores = (f"{seen[rule][f'{speed:g}']:.4f}" for speed in SPEEDS)
+            rows.append((name, seen["rows"], *spent, f"{seen['full']:.4f}", shown, *scores))
+    columns += [f"{speed:g}x" for speed in SPEEDS]
+    return "\n".join([head, *markdown_table(columns, rows, right=False)]) + "\n"
 
 
 if __name__ == "__main__":

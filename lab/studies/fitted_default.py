@@ -13,13 +13,14 @@ at least three have all three trainings.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from de3bert.files import write_text
+from de3lab.documents import RunRecord
+from de3lab.tabular import markdown_table
 
 ORDER = ("full+fitted", "joint-entropy+fitted", "mixed+fitted")
 SPEEDS, MARGIN, FEWEST = ("2", "3", "4"), 0.002, 3
@@ -54,9 +55,11 @@ def decided(
     chosen = next(method for method in ORDER if means[method] >= best - MARGIN)
     return [
         f"Over {', '.join(f'{task} (seed {seed})' for task, seed in shared)}:\n",
-        "| training and fit | calibration score, mean of 2x, 3x, 4x |",
-        "|---|---|",
-        *(f"| {method} | {score:.4f} |" for method, score in means.items()),
+        *markdown_table(
+            ("training and fit", "calibration score, mean of 2x, 3x, 4x"),
+            [(method, f"{score:.4f}") for method, score in means.items()],
+            right=False,
+        ),
         f"\nChosen: **{chosen}**.\n",
     ]
 
@@ -65,15 +68,15 @@ def read(folder: Path) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
     """(task, seed) -> method -> mean calibration and test scores over the speeds."""
     found: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
     for path in sorted(folder.glob("*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        for name, seen in record["methods"].items():
-            test = next(iter(seen["tests"].values()))
-            chosen = [seen["choices"].get(speed) for speed in SPEEDS]
-            scores = [test["at"].get(speed) for speed in SPEEDS]
-            if all(chosen) and all(scores):
-                found.setdefault((record["task"], record["seed"]), {})[name] = {
-                    "calibration": float(np.mean([each["calibration_score"] for each in chosen])),
-                    "test": [each["score"] for each in scores],
+        record = RunRecord.read(path)
+        for name, seen in record.methods.items():
+            test = next(iter(seen.tests.values()))
+            chosen = [choice for s in SPEEDS if (choice := seen.choices.get(s)) is not None]
+            scores = [at for s in SPEEDS if (at := test.at.get(s)) is not None]
+            if len(chosen) == len(scores) == len(SPEEDS):
+                found.setdefault((record.task, record.seed), {})[name] = {
+                    "calibration": float(np.mean([each.calibration_score for each in chosen])),
+                    "test": [each.score for each in scores],
                 }
     return found
 
@@ -88,14 +91,14 @@ def page(runs: dict[tuple[str, int], dict[str, dict[str, Any]]], verdict: list[s
         *verdict,
         "## Each run, test rows\n",
         "Scores at equal layer speed-up, family and lambda chosen on calibration rows.\n",
-        "| task | seed | method | 2x | 3x | 4x |",
-        "|---|---|---|---|---|---|",
     ]
-    for (task, seed), methods in sorted(runs.items()):
-        for method, seen in sorted(methods.items()):
-            scores = " | ".join(f"{score:.4f}" for score in seen["test"])
-            lines.append(f"| {task} | {seed} | {method} | {scores} |")
-    return "\n".join(lines) + "\n"
+    rows = [
+        (task, seed, method, *(f"{score:.4f}" for score in seen["test"]))
+        for (task, seed), methods in sorted(runs.items())
+        for method, seen in sorted(methods.items())
+    ]
+    columns = ("task", "seed", "method", "2x", "3x", "4x")
+    return "\n".join([*lines, *markdown_table(columns, rows, right=False)]) + "\n"
 
 
 if __name__ == "__main__":

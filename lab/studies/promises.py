@@ -29,6 +29,7 @@ from de3bert.files import write_json, write_text
 from de3bert.machine import machine, versions
 from de3bert.runtime.evaluate import trace_table
 from de3bert.runtime.load import load
+from de3lab.tabular import markdown_table
 
 DRAWS, ROWS = 500, 1000
 TARGETS = ("agree=0.99", "agree=0.98", "drop=0.01", "drop=0.02")
@@ -169,29 +170,26 @@ def tables(document: dict[str, Any]) -> str:
         f"## Promises: {document['draws']} draws of {document['rows']} rows\n",
         "Share of draws in which the bound is broken, and the mean layer speed-up, without a "
         "promise and with confidence 0.95 and 0.8.\n",
-        "| task | target | broken, no promise | 0.95 | 0.8 | speed-up, no promise | 0.95 | 0.8 |",
-        "|---|---|---|---|---|---|---|---|",
     ]
+    columns = ["task", "target", "broken, no promise", "0.95", "0.8", "speed-up, no promise",
+               "0.95", "0.8"]  # fmt: skip
+    kept = []
     for task, rows in document["promises"].items():
         for target in TARGETS:
             own = [row for row in rows if row["target"] == target]
-            broken = " | ".join(f"{row['broken']:.3f}" for row in own)
-            speed = " | ".join(_speed(row) for row in own)
-            lines.append(f"| {task} | {target} | {broken} | {speed} |")
-    lines += [
-        "\n## Speeds\n",
-        "| stream | target | way | speed-up of the first 500 | of the rest | accuracy of the rest "
-        "| full depth | rows |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for stream, rows in document["speeds"].items():
-        lines += [
-            f"| {stream} | {row['target']:g}x | {row['way']} | {row['first_500']:.2f} | "
-            f"{row['behind']:.2f} | {row['accuracy_behind']:.4f} | {row['full_behind']:.4f} | "
-            f"{row['rows']} |"
-            for row in rows
-        ]
-    return "\n".join(lines) + "\n"
+            broken = (f"{row['broken']:.3f}" for row in own)
+            kept.append((task, target, *broken, *(_speed(row) for row in own)))
+    lines += [*markdown_table(columns, kept, right=False), "\n## Speeds\n"]
+    columns = ["stream", "target", "way", "speed-up of the first 500", "of the rest",
+               "accuracy of the rest", "full depth", "rows"]  # fmt: skip
+    speeds = [
+        (stream, f"{row['target']:g}x", row["way"], f"{row['first_500']:.2f}",
+         f"{row['behind']:.2f}", f"{row['accuracy_behind']:.4f}", f"{row['full_behind']:.4f}",
+         row["rows"])
+        for stream, rows in document["speeds"].items()
+        for row in rows
+    ]  # fmt: skip
+    return "\n".join([*lines, *markdown_table(columns, speeds, right=False)]) + "\n"
 
 
 def _speed(row: dict[str, Any]) -> str:

@@ -30,6 +30,7 @@ from de3bert.model.tokens import TextEncoder, load_tokenizer
 from de3bert.training.states import States, read_states
 from de3lab.study.material import read_material
 from de3lab.study.spec import load_study
+from de3lab.tabular import markdown_table
 
 SEED, SPEEDS = 42, (2.0, 2.5, 3.0, 4.0, 6.0)
 STUDY = Path(__file__).with_name("fitted.toml")
@@ -120,19 +121,18 @@ def trace(states: States, labels: np.ndarray, heads: Sequence[Head]) -> Trace:
 
 
 def table(document: dict[str, Any]) -> str:
-    head = " | ".join(f"{speed:g}x" for speed in SPEEDS)
-    lines = [
+    head = (
         f"# How sure an exit should be\n\n`{document['command']}`, {document['date'][:10]}, SST-2, "
-        f"gte-small, plain fine-tuning, seed {document['seed']}, entropy rule: accuracy.\n",
-        f"| rows | heads fitted to | scaled to | {head} |",
-        "|---|---|---|" + "---|" * len(SPEEDS),
-    ]
-    for name in ("test", "dev"):
-        for each in document["scales"]:
-            scores = " | ".join(f"{score:.4f}" for score in each[name])
-            rows = f"{name} ({document['rows'][name]})"
-            lines.append(f"| {rows} | {each['fitted']} | {each['scaled']} | {scores} |")
-    return "\n".join(lines) + "\n"
+        f"gte-small, plain fine-tuning, seed {document['seed']}, entropy rule: accuracy.\n"
+    )
+    columns = ("rows", "heads fitted to", "scaled to", *(f"{speed:g}x" for speed in SPEEDS))
+    rows = [
+        (f"{name} ({document['rows'][name]})", each["fitted"], each["scaled"],
+         *(f"{score:.4f}" for score in each[name]))
+        for name in ("test", "dev")
+        for each in document["scales"]
+    ]  # fmt: skip
+    return "\n".join([head, *markdown_table(columns, rows, right=False)]) + "\n"
 
 
 if __name__ == "__main__":

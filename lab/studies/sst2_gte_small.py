@@ -31,7 +31,8 @@ from de3bert.runtime.load import load
 from de3bert.training.fit import fit, is_finished
 from de3bert.training.recipe import recipe_from
 from de3bert.training.refresh import refresh_prototypes
-from de3bert.training.rows import Rows, Splits
+from de3bert.training.rows import Rows
+from de3bert.training.splits import Splits
 
 LABELS = LabelSet(("negative", "positive"))
 SPEEDS = (1.5, 2.0, 2.5, 3.0, 4.0)

@@ -40,10 +40,11 @@ from de3bert.runtime.calibration import calibrate_model
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.manifest import is_bundle
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 from de3bert.training.fit import fit, is_finished
 from de3bert.training.recipe import recipe_from
 from de3lab.figures.stacking import Series, draw_latency
+from de3lab.tabular import markdown_table
 
 NAMES = ("negative", "positive")
 SERIES = (
@@ -199,19 +200,17 @@ def report(measured: Sequence[Measured], dev: Table, seed: int) -> dict[str, Any
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The rows as Markdown."""
-    lines = [
-        "| | accuracy | mean layers | p50 | p95 | times HF | texts/s |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    cells = []
     for row in rows:
         spent = row["latency_ms"]
         ratio = row["against"]["hf"]["mean"]["value"] if "hf" in row["against"] else 1.0
-        lines.append(
-            f"| {row['name']} | {row['accuracy']:.3f} | {row['layers_mean']:.2f} | "
-            f"{spent['p50']:.2f} ms | {spent['p95']:.2f} ms | {ratio:.2f}x | "
-            f"{row['texts_per_second']['value']:.0f} |"
-        )
-    return "\n".join(lines)
+        cells.append(
+            (row["name"], f"{row['accuracy']:.3f}", f"{row['layers_mean']:.2f}",
+             f"{spent['p50']:.2f} ms", f"{spent['p95']:.2f} ms", f"{ratio:.2f}x",
+             f"{row['texts_per_second']['value']:.0f}")
+        )  # fmt: skip
+    columns = ("", "accuracy", "mean layers", "p50", "p95", "times HF", "texts/s")
+    return "\n".join(markdown_table(columns, cells, right=False))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from de3bert.data.read import read_table
 from de3bert.data.table import Table
 from de3bert.data.tokens import TextInput
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.inputs import as_texts
 from de3bert.runtime.load import load
+from de3bert.tasks.inputs import as_texts
 
 __all__ = ["attach"]
 

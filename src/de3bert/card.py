@@ -10,6 +10,7 @@ from typing import Any
 from de3bert.errors import De3Error
 from de3bert.files import read_json, write_text
 from de3bert.printable import cut_list, printable
+from de3bert.tasks import task_of
 
 __all__ = ["card_text", "points_table", "write_card"]
 
@@ -91,11 +92,11 @@ def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title:
     points = config.get("operating_points") or {}
     config = {"id2label": UNNAMED, **config}
     names = [_plain(config["id2label"][key]) for key in sorted(config["id2label"], key=int)]
-    words = config.get("token_exits") == "words"
+    task = task_of(config)
     return CARD.format(
-        task="token-classification" if words else "text-classification",
-        kind="tagger of words" if words else "text classifier",
-        example='["some", "words"]' if words else '"some text"',
+        task=task.name,
+        kind=task.describes,
+        example=task.example,
         title=_plain(title),
         folder=_string(title),
         classes=len(names),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable
 
-__all__ = ["UNSAFE", "cut_list", "printable"]
+__all__ = ["UNSAFE", "cut_list", "kind_of", "printable", "shown"]
 
 # Control characters but newline and tab; line and paragraph separators; what turns the direction of
 # writing round, by which a line can be made to read as another one; half surrogates, which no
@@ -14,6 +15,9 @@ UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 SHOWN = 10
+SHORT = reprlib.Repr()
+SHORT.maxstring = SHORT.maxother = 60
+SHORT.maxlevel = 2
 
 
 def printable(text: str) -> str:
@@ -24,6 +28,17 @@ def printable(text: str) -> str:
 def _escaped(character: str) -> str:
     number = ord(character)
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: short, and nothing in it steers a terminal."""
+    return printable(SHORT.repr(value))
+
+
+def kind_of(value: object) -> str:
+    """Its type, as messages name it: `an int`, `a dict`."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
 
 
 def cut_list(names: Iterable[object], shown: int = SHOWN) -> str:

@@ -19,19 +19,23 @@ MAY_IMPORT = {
     "exits": BASE | {"files"},
     "fitting": set(),
     "data": BASE | {"files"},
+    "tasks": BASE | {"exits", "data"},
     "methods": BASE | {"exits"},
     "objective": BASE | {"methods", "exits"},
-    "model": BASE | {"objective", "methods", "exits", "data", "files", "plugins"},
+    "model": BASE | {"objective", "methods", "tasks", "exits", "data", "files", "plugins"},
     "training": BASE
     | {"model", "objective", "methods", "exits", "data", "card", "files", "locks", "machine"}
-    | {"fitting"},
+    | {"fitting", "tasks"},
     # `methods` is data without torch: the signal a method was made for.
-    "runtime": BASE | {"plugins", "exits", "data", "methods", "card", "files", "locks", "machine"},
-    "export": BASE | {"runtime", "model", "exits", "data", "methods", "card", "files", "machine"},
-    "bench": BASE | {"export", "runtime", "model", "exits", "data", "methods", "files", "machine"},
+    "runtime": BASE
+    | {"plugins", "tasks", "exits", "data", "methods", "card", "files", "locks", "machine"},
+    "export": BASE
+    | {"runtime", "model", "tasks", "exits", "data", "methods", "card", "files", "machine"},
+    "bench": BASE
+    | {"export", "runtime", "model", "tasks", "exits", "data", "methods", "files", "machine"},
     "figures": {"exits", "files", "errors"},
     # The one call for people who hold texts; the fit itself is imported when it is asked for.
-    "attached": {"data", "runtime", "training"},
+    "attached": {"data", "runtime", "tasks", "training"},
     # The stand-in that imports the real config when a folder is opened.
     "auto_classes": {"errors", "model"},
     "errors": set(),
@@ -42,7 +46,7 @@ MAY_IMPORT = {
     "printable": set(),
     "progress": set(),
     "files": {"errors", "limits", "locks"},
-    "card": {"files", "errors", "printable"},
+    "card": {"files", "errors", "printable", "tasks"},
     "machine": set(),
 }
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
@@ -50,6 +54,7 @@ FREE_OF_HEAVY = {
     "attached",
     "auto_classes",
     "exits",
+    "tasks",
     "fitting",
     "data",
     "methods",

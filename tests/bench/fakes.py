@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from de3bert.bench.timing import Clock
 from de3bert.data.tokens import TextInput, TokenRow
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 
 
 @dataclass

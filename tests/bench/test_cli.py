@@ -88,6 +88,39 @@ def check_answers(document, rows):
     assert ours["accuracy"] > 0.5
 
 
+def test_our_exits_by_two_back_ends(bundle, int8_bundle, short):
+    pytest.importorskip("openvino")
+    asked = ("--against", "hf", "--backend", "onnx,openvino", "--int8", int8_bundle)
+    document = json.loads(run(bundle, *short, *asked, "--json").stdout)
+    rows = {row["name"]: row for row in document["contenders"]}
+    assert list(rows) == [
+        "hf",
+        *("ours:full", "ours:half", "ours-int8:full", "ours-int8:half"),
+        *("ours-openvino:full", "ours-openvino:half"),
+        *("ours-int8-openvino:full", "ours-int8-openvino:half"),
+    ]
+    assert set(rows["ours-openvino:half"]["against"]) == {"hf", "ours:half"}
+    assert set(rows["ours-int8-openvino:full"]["against"]) == {"hf", "ours-int8:full"}
+    assert set(rows["ours:half"]["against"]) == {"hf"}
+    assert {row["backend"] for row in rows.values() if row["ours"]} == {"onnx", "openvino"}
+    assert document["answers_ok"] is rows["ours-openvino:full"]["answers_ok"] is True
+    assert "openvino" in document["versions"]
+    same = [rows[name]["exit_histogram"] for name in ("ours:half", "ours-openvino:half")]
+    assert same[0] == same[1]
+
+
+def test_ratios_of_two_back_ends_are_printed(bundle, tmp_path):
+    pytest.importorskip("openvino")
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a good film\nthe plot was awful and dull\n", encoding="utf-8")
+    short = ("--data", lines, "--points", "full", "--rounds", "1", "--against", "hf")
+    said = run(bundle, *short, "--backend", "openvino,onnx").stdout
+    ratios = said[said.index("times faster") :]
+    assert "ours-openvino:full" in ratios
+    ours = [line.split() for line in ratios.splitlines() if line.split()[:1] == ["ours:full"]]
+    assert [line[1] for line in ours] == ["hf", "ours-openvino:full"]
+
+
 def test_tables_for_people(bundle, tmp_path):
     lines = tmp_path / "lines.txt"
     lines.write_text("a good film\nthe plot was awful and dull\n", encoding="utf-8")
@@ -113,6 +146,9 @@ def test_labels_of_another_task_do_not_stop_it(bundle, tmp_path):
         (["--against", "tflite"], "Available: hf, layer-k, openvino, ort, ort-fused, ort-int8"),
         (["--against", "hf,,ort"], "names with commas"),
         (["--against", "layer-7"], "exit after layer 7. The model has exits after layers 1, 2, 3"),
+        (["--backend", "tflite"], 'Unknown back end "tflite"'),
+        (["--backend", "torch"], 'The back end "torch" runs a model folder'),
+        (["--backend", "onnx,,openvino"], "names with commas"),
         (["--points", "9x"], 'Unknown operating point "9x"'),
         (["--model", "nowhere"], "There is no model folder nowhere"),
     ],

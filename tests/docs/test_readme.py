@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.docs.pages import ROOT
 
-from de3bert.runtime.prediction import ExplainedLayer, Explanation, Prediction
+from de3bert.tasks.answers import ExplainedLayer, Explanation, Prediction
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = ROOT / "lab" / "results"

@@ -13,7 +13,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.exits import CostModel, OperatingPoint, Policy, Signal, Target, curve
 from de3bert.exits.family import Family
 from de3bert.exits.kinds import SIGNALS
-from de3bert.exits.words import WordPolicy
+from de3bert.tasks import TASKS
 
 PIECES = [
     *SIGNALS, "full", "oracle", "patience", "layer", "bandit", "layers", "drop", "accuracy",
@@ -23,7 +23,8 @@ PIECES = [
 ]  # fmt: skip
 LINES = st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 NUMBERS = [[10**400], [float("nan")], [True], [1e308], [-1], "9" * 5000, "\u00b2", "\u0663"]
-READERS = [Policy.parse, Family.parse, Target.parse, Signal.parse, WordPolicy.parse]
+READERS = [Policy.parse, Family.parse, Target.parse, Signal.parse]
+READERS += [task.policy for task in map(TASKS.__getitem__, TASKS)]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | LINES,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),

@@ -14,7 +14,7 @@ from tests.exits.traces import make_trace, random_trace, small_traces
 
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Signal, curve, replay
-from de3bert.exits import sweep as sweep_module
+from de3bert.exits import scoring as scoring_module
 from de3bert.exits.metrics import METRICS, score
 
 SIGNALS = [
@@ -77,7 +77,7 @@ def test_costs_must_fit_the_trace():
 @pytest.mark.parametrize("metric", list(METRICS))
 @pytest.mark.parametrize("chunk", [1 << 20, 14])
 def test_every_metric_is_exact_in_any_chunk_size(metric, chunk, monkeypatch):
-    monkeypatch.setattr(sweep_module, "CHUNK", chunk)
+    monkeypatch.setattr(scoring_module, "CHUNK", chunk)
     trace = random_trace(rows=60, classes=2)
     found = curve(trace, "edr", metric)
     assert len(found) > 60

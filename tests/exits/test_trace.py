@@ -179,10 +179,10 @@ def test_a_newer_format(tmp_path):
     path = tmp_path / "a.trace"
     random_trace(rows=3).save(path)
     with safe_open(path, framework="numpy") as file:
-        header = {**file.metadata(), "version": "3"}
+        header = {**file.metadata(), "version": "4"}
     assert header["format"] == FORMAT
     save_file(load_file(path), path, metadata=header)
-    with pytest.raises(De3Error, match=r"format 3.*Update de3bert"):
+    with pytest.raises(De3Error, match=r"format 4.*Update de3bert"):
         Trace.load(path)
 
 

@@ -15,10 +15,10 @@ from tests.exits.traces import random_trace
 from de3bert.errors import De3Error
 from de3bert.exits import Trace
 from de3bert.exits.token_layers import FILE, TokenLayers
-from de3bert.exits.trace_file import FORMAT, NAMES, _digest
+from de3bert.exits.trace_file import FORMAT, KINDS, _digest
 
 TRACE = random_trace(rows=4)
-TENSORS = {name: getattr(TRACE, name) for name in NAMES if getattr(TRACE, name) is not None}
+TENSORS = {name: getattr(TRACE, name) for name in KINDS if getattr(TRACE, name) is not None}
 ABOUT = {
     "exit_layers": list(TRACE.exit_layers),
     "label_names": list(TRACE.label_names),
@@ -92,7 +92,7 @@ def test_tensors_that_make_no_sense(tmp_path, tensors, words):
         Trace.load(written(tmp_path / "a.trace", tensors))
 
 
-@pytest.mark.parametrize("version", ["", "3", "²", "-1", "2.0", "9" * 5000, "\x1b[2J"])
+@pytest.mark.parametrize("version", ["", "4", "²", "-1", "2.0", "9" * 5000, "\x1b[2J"])
 def test_versions_that_are_none(tmp_path, version):
     with pytest.raises(De3Error, match="trace format") as caught:
         Trace.load(written(tmp_path / "a.trace", version=version))

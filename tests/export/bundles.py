@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.fixtures_trained import ToyData, once
 from de3bert.exits import Trace
 from de3bert.runtime.manifest import Manifest
 
+BUNDLE_BACKENDS = ("onnx", "openvino") if find_spec("openvino") else ("onnx",)
 ROUNDING = 1e-4  # how far the signals of an fp32 bundle may be from the model's
 # name -> target and family: one point of every kind that can be stored.
 POINTS = {

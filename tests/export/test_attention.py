@@ -26,13 +26,13 @@ def attempts(pointed_model, trained_bundle, monkeypatch) -> list[str]:
     """Records which attention is tried; each attempt gives the graphs of the trained bundle."""
     tried: list[str] = []
 
-    def written(attention: str, model: Any, folder: Path, layers: Any) -> Manifest:
+    def written(attention: str, model: Any, folder: Path, *_: Any) -> tuple[Manifest, int]:
         tried.append(attention)
         shutil.copytree(trained_bundle, folder, dirs_exist_ok=True)
         manifest = Manifest.read(trained_bundle)
         manifest.made["attention"] = attention
         manifest.write(folder)
-        return manifest
+        return manifest, 0
 
     monkeypatch.setattr(exporting, "_write_with", written)
     return tried

@@ -1,7 +1,11 @@
-"""Every family as a bundle: the signals, labels and exits of the model it was made of."""
+"""Every family as a bundle: the signals, labels and exits of the model it was made of.
+
+Whichever back end runs the bundle, and for 8-bit weights the two back ends against one another.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.export.bundles import ROUNDING, apart
+from tests.export.bundles import BUNDLE_BACKENDS, ROUNDING, apart
 from tests.fixtures_trained import toy_rows
 from tests.model.families import FAMILIES, SIZES, tiny
 from tests.runtime.test_stopping import answers
@@ -21,10 +25,13 @@ from de3bert.data.tokens import TextInput
 from de3bert.exits import Policy, Signal, Trace, replay
 from de3bert.exits.replay import margin
 from de3bert.export.bundle import export_model
+from de3bert.export.quantise import quantise_graph
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder
+from de3bert.runtime.manifest import Manifest
 from de3bert.runtime.torch_backend import TorchBackend
 
+STEP = 0.02  # how far signals of 8-bit weights may be from one another
 WORDS = [text for text, _ in toy_rows(30, seed=21)]
 SINGLES = [*WORDS, "good", " ".join(WORDS[:4]), "🙂 猫 naïve", "a"]
 PAIRS = [*zip(WORDS, reversed(WORDS), strict=True), ("joy", " ".join(WORDS[:4])), ("a", "b")]
@@ -101,8 +108,15 @@ def test_a_bundle_answers_as_its_model(family, tiny_tokenizer, tmp_path, monkeyp
     monkeypatch.setitem(SIZES, "num_hidden_layers", 2)
     model = opinionated(family, tiny_tokenizer, tmp_path / "model")
     made = export_model(tmp_path / "model", tmp_path / "bundle")
-    bundle = de3bert.load(tmp_path / "bundle")
-    assert bundle.backend.exit_layers == made.exit_layers == (1, model.depth)
+    for backend in BUNDLE_BACKENDS:
+        bundle = de3bert.load(tmp_path / "bundle", backend=backend)
+        assert bundle.backend.exit_layers == made.exit_layers == (1, model.depth)
+        check_parity(model, bundle, f"{family}, {backend}")
+    check_eight_bits(tmp_path / "bundle")
+
+
+def check_parity(model: Classifier, bundle: Classifier, name: str) -> None:
+    """Traces and stopping, in batches of all sizes, against the model in torch."""
     compared = aside = 0
     for texts in (SINGLES, PAIRS):
         theirs = model.trace(texts, batch_size=8)
@@ -110,8 +124,25 @@ def test_a_bundle_answers_as_its_model(family, tiny_tokenizer, tmp_path, monkeyp
             ours = bundle.trace(texts, batch_size=size)
             assert apart(theirs, ours) <= ROUNDING
             assert (ours.tokens == theirs.tokens).all()
-        for name in ("edr(lambda=1.0)", "entropy"):
-            aside += check_answers(bundle, theirs, texts, median_policy(theirs, name))
+        for signal in ("edr(lambda=1.0)", "entropy"):
+            aside += check_answers(bundle, theirs, texts, median_policy(theirs, signal))
             compared += len(texts)
-    print(f"{family}: {aside} of {compared} rows set aside")
+    print(f"{name}: {aside} of {compared} rows set aside")
     assert aside <= 0.05 * compared
+
+
+def check_eight_bits(folder: Path) -> None:
+    """The bundle with 8-bit weights says the same by every back end, for any batch.
+
+    Nearly: a number on the border of two steps of 8 bits may fall to either side, and what follows
+    then differs by a step.
+    """
+    manifest = Manifest.read(folder)
+    for graph in manifest.graphs:
+        quantise_graph(folder / graph.file)
+    manifest.model_copy(update={"precision": "int8"}).write(folder)
+    first, *others = (de3bert.load(folder, backend=backend) for backend in BUNDLE_BACKENDS)
+    for size, other in itertools.product((1, 5, len(SINGLES)), others):
+        theirs, ours = (each.trace(SINGLES, batch_size=size) for each in (first, other))
+        assert np.median(np.abs(ours.logits - theirs.logits)) <= ROUNDING
+        assert apart(ours, theirs) <= STEP

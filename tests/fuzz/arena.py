@@ -36,7 +36,7 @@ class Materials:
 
     Attributes:
         model, bundle: a classifier with operating points and its bundle, which was profiled.
-        words: a model of words.
+        words: a tagger.
         backbone: an encoder without exits.
         rows: a few labelled rows, as CSV.
         trace, model_trace: of the bundle and of the model, on these rows.

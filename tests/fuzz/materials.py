@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.fixtures_trained import once, toy_rows, write_csv
 from tests.fuzz.arena import Materials
-from tests.words.toy import toy_sentences, word_recipe, write_jsonl
+from tests.tagged import toy_sentences, word_recipe, write_jsonl
 
 __all__ = ["build_materials"]
 

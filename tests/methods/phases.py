@@ -10,19 +10,18 @@ from pathlib import Path
 import numpy as np
 import torch
 from tests.fixtures_trained import toy_rows
-from tests.words.toy import TAGS, toy_sentences
+from tests.tagged import TAGS, toy_sentences
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from de3bert.methods import METHODS, Method, Phase
-from de3bert.model import EarlyExitForSequenceClassification as Model
+from de3bert.model import EarlyExitModel as Model
 from de3bert.model.groups import train_only
 from de3bert.model.tokens import TextEncoder
-from de3bert.model.word_encoder import WordEncoder
+from de3bert.model.word_encoder import encoder_of
 from de3bert.objective import Clock
 from de3bert.training.hooks import HOOKS, Hook, PhaseContext
 from de3bert.training.rows import Rows, collate
-from de3bert.training.words import WordRows
 
 LABELS = ["neg", "pos"]
 LENGTH = 24
@@ -88,12 +87,12 @@ def toy(
 ) -> Toy:
     """Always the same model and rows. A method for words gets sentences, the others texts."""
     declared = METHODS[method]
-    words = declared.token_exits == "words"
+    words = declared.task == "token-classification"
     torch.manual_seed(0)
     model = Model.from_backbone(
         str(backbone), labels=TAGS if words else LABELS, method=method, pooling=pooling, **options
     )
-    encoder = (WordEncoder if words else TextEncoder)(tokenizer, LENGTH)
+    encoder = encoder_of(declared.task, tokenizer, LENGTH)
     made = _sentences(encoder, rows) if words else _texts(encoder, rows)
     resolved = dict(model.config.method_options or {})
     context = PhaseContext(model, made, made, encoder, resolved, str(backbone), teacher, 3)
@@ -119,7 +118,7 @@ def _texts(encoder: TextEncoder, rows: int) -> Rows:
     return Rows(encoder([text for text, _ in made]), labels)
 
 
-def _sentences(encoder: TextEncoder, rows: int) -> WordRows:
+def _sentences(encoder: TextEncoder, rows: int) -> Rows:
     made = toy_sentences(rows, 9)
     labels = [np.array([TAGS.index(tag) for tag in tags]) for _, tags in made]
-    return WordRows(encoder([words for words, _ in made]), labels)
+    return Rows(encoder([words for words, _ in made]), labels)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.export.bundles import ROUNDING, apart
+from tests.export.bundles import BUNDLE_BACKENDS, ROUNDING, apart
 from tests.fixtures_trained import ToyData, once, toy_recipe
 from typer.testing import CliRunner
 
 import de3bert
+from de3bert import Classifier
 from de3bert.cli.main import app
 from de3bert.data.read import read_table
 from de3bert.errors import UsageError
@@ -27,7 +28,7 @@ from de3bert.runtime.evaluate import trace_table
 from de3bert.training.fit import fit
 from de3bert.training.recipe import recipe_from
 
-TEXT_METHODS = [name for name in METHODS if METHODS[name].token_exits != "words"]
+TEXT_METHODS = [name for name in METHODS if METHODS[name].task == "text-classification"]
 # Those that differ in what they compute; the others share all graphs with one of them.
 SHAPES = [
     "full", "layers-k", "joint-entropy", "joint-entropy-calibrated", "de3", "berxit", "gpfee",
@@ -137,7 +138,14 @@ def test_a_bundle_answers_as_the_model_does(
 ) -> None:
     folder = ready(method)
     export_model(folder, tmp_path / "bundle")
-    model, bundle = de3bert.load(folder), de3bert.load(tmp_path / "bundle")
+    for backend in BUNDLE_BACKENDS:
+        bundle = de3bert.load(tmp_path / "bundle", backend=backend)
+        check_same_answers(method, de3bert.load(folder), bundle, texts)
+
+
+def check_same_answers(
+    method: str, model: Classifier, bundle: Classifier, texts: list[str]
+) -> None:
     labels = np.zeros(len(texts), dtype=np.int64)
     first, second = model.trace(texts, labels), bundle.trace(texts, labels)
     assert apart(first, second) < ROUNDING

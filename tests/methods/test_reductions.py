@@ -33,7 +33,7 @@ def make(tiny_backbone: Path, tiny_tokenizer: PreTrainedTokenizerFast) -> Make:
     """
 
     def build(name: str, like: Model | None = None, **options: float | str) -> Toy:
-        pooling = None if METHODS[name].token_exits == "words" else "shared_pooler"
+        pooling = None if METHODS[name].task == "token-classification" else "shared_pooler"
         made = toy(name, tiny_backbone, tiny_tokenizer, pooling=pooling, rows=12, **options)
         if like is None:
             for weight in (each for each in made.model.parameters() if each.dim() > 1):

@@ -14,8 +14,6 @@ from de3bert.exits.cost import layer_speedup
 from de3bert.exits.family import Family
 from de3bert.exits.rules import Threshold
 from de3bert.exits.signals import probabilities
-from de3bert.exits.word_replay import WordTrace, replay_words
-from de3bert.exits.words import WordPolicy
 from de3bert.methods import METHODS
 
 BISECTIONS = 40
@@ -188,11 +186,12 @@ def test_models_with_one_exit_leave_there(method: str) -> None:
 def test_words(method: str, window: int | None, layers: list[int]) -> None:
     """Of .1 .5 .05 .08 .02 .3 one word alone has two sure neighbours; the sentence is as its .5."""
     unsure = [0.1, 0.5, 0.05, 0.08, 0.02, 0.3]
-    trace = WordTrace(of_entropies([[value, 0.0001] for value in unsure]), np.zeros(6, dtype=int))
-    found = replay_words(trace, WordPolicy(family(method).policy(0.09), window=window))
+    made = of_entropies([[value, 0.0001] for value in unsure])
+    trace = replace(made, sentence=np.zeros(6, dtype=int))
+    found = replay(trace, replace(family(method).policy(0.09), window=window))
     assert found.exit_layers.tolist() == layers
-    all_sure = WordPolicy(family(method).policy(0.51), window=window)
-    assert replay_words(trace, all_sure).exit_layers.tolist() == [1] * 6
+    all_sure = replace(family(method).policy(0.51), window=window)
+    assert replay(trace, all_sure).exit_layers.tolist() == [1] * 6
 
 
 # What the authors write. Curves and calibration are strict throughout: their thresholds lie between

@@ -66,7 +66,7 @@ def test_loss_gradients_and_prototypes_are_those_of_the_whole_batch(
     found = []
     for chunked in (True, False):
         if not chunked:
-            monkeypatch.setattr("de3bert.model.modeling.length_chunks", lambda mask: None)
+            monkeypatch.setattr("de3bert.model.early_exit.length_chunks", lambda mask: None)
         model.train()
         model.zero_grad()
         for buffer in model.prototypes.buffers():

@@ -22,6 +22,7 @@ from de3bert.errors import UsageError
 from de3bert.model.fused_head import FusedHeads, blend
 from de3bert.model.heads import HEADS, Reading
 from de3bert.model.pooling import POOLINGS
+from de3bert.objective import Clock
 
 EACH_EXIT = pytest.mark.parametrize("index", range(EXITS))
 
@@ -188,3 +189,26 @@ def test_parameters_with_own_poolers_are_the_published_ones(classes: int, expect
     assert sum(parameter.numel() for parameter in together) == expected
     final = (768 * 2 * classes + 2 * classes) + (classes * classes + classes)
     assert heads.internal_parameters() == expected - 12 * 590_592 - final
+
+
+def test_the_lowest_layers_thaw_in_the_course_of_a_training() -> None:
+    heads = fused(thaw=2.0)
+    states = torch.ones(2, 3, HIDDEN, requires_grad=True)
+
+    def share(layer: int, progress: float) -> float:
+        clocks = [Clock(int(progress * 100), 100, seed=seed) for seed in range(200)]
+        kept = [heads.handed_on(states, layer, clock) for clock in clocks]
+        assert all(torch.equal(each, states) for each in kept)
+        return sum(each.requires_grad for each in kept) / len(kept)
+
+    for layer in (1, 2):
+        assert share(layer, 0.0) == 0.0
+        assert share(layer, 0.5) == pytest.approx(0.5, abs=0.12)
+        assert share(layer, 1.0) == 1.0
+    assert share(3, 0.0) == 1.0  # above `thaw` nothing is cut
+
+
+def test_other_heads_hand_the_states_on_unchanged() -> None:
+    states = torch.ones(1, 2, HIDDEN)
+    for name in HEADS:
+        assert made_heads(name).handed_on(states, 1, Clock()) is states

@@ -12,7 +12,7 @@ from tests.runtime.fakes import set_config
 import de3bert
 from de3bert.errors import UsageError
 from de3bert.exits import Policy
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitForTokenClassification
 
 __all__ = ["pointed_model", "trained_bundle"]
 
@@ -214,7 +214,7 @@ def test_points_and_policies_of_the_wrong_type(either, wrong):
         either.predict(TEXTS, "")
 
 
-# --- models of words
+# --- taggers
 
 SENTENCES = [["good", "film"], ["the", "plot", "was", "dull"]]
 
@@ -222,7 +222,7 @@ SENTENCES = [["good", "film"], ["the", "plot", "was", "dull"]]
 @pytest.fixture(scope="module")
 def tagger(tiny_backbone, tiny_tokenizer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("words")
-    model = EarlyExitForSequenceClassification.from_backbone(
+    model = EarlyExitForTokenClassification.from_backbone(
         tiny_backbone, labels=["B", "I", "O"], max_length=24, method="sentee"
     )
     model.save_pretrained(folder)
@@ -244,7 +244,7 @@ def test_sentences_in_whatever_holds_them(tagger):
         pa.array(SENTENCES),
     ):
         assert tagger.predict(given) == expected
-    assert len(tagger.trace(iter(SENTENCES)).trace.logits) == 6
+    assert len(tagger.trace(iter(SENTENCES)).logits) == 6
     assert tagger.predict(np.array([["good", "film"]])[:, :].tolist()) == expected[:1]
 
 
@@ -276,7 +276,7 @@ def test_what_are_no_sentences(tagger, given, words):
         assert words in str(error.value)
 
 
-@pytest.mark.parametrize("wrong", [3, ["fast"], Policy.parse("full")])
+@pytest.mark.parametrize("wrong", [3, ["fast"], {"full": 1}])
 def test_arguments_of_a_tagger(tagger, wrong):
     with pytest.raises(UsageError, match="A policy is one line of text"):
         tagger.predict(SENTENCES, policy=wrong)
@@ -285,3 +285,9 @@ def test_arguments_of_a_tagger(tagger, wrong):
     for size in (0, "4", True):
         with pytest.raises(UsageError, match="batch_size must be"):
             tagger.predict(SENTENCES, batch_size=size)
+
+
+def test_a_tagger_takes_a_policy_as_text_or_as_a_policy(tagger):
+    for line in ("full", "entropy < 0.9", "entropy < 0.9 window 3"):
+        said = tagger.predict(SENTENCES, policy=line)
+        assert tagger.predict(SENTENCES, policy=Policy.parse(line)) == said

@@ -11,7 +11,7 @@ so its logits read what earlier exits saw of the same row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,10 @@ from tests.exits.traces import make_trace
 
 from de3bert import Classifier
 from de3bert.exits import Policy, Trace, replay
+from de3bert.runtime.bundle_backend import BundleBackend, OpenGraph
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.manifest import Graph, Manifest
-from de3bert.runtime.onnx_backend import OnnxBackend
+from de3bert.runtime.onnx_graph import OnnxGraph
 from de3bert.runtime.sessions import share_threads
 
 FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
@@ -81,7 +82,7 @@ def write(path: Path, nodes: list, inputs: list, outputs: dict[str, int]) -> Non
 GIVEN = {"hidden_out": 3, "logits": 2, "certainty": 1, "memory_out": 3}
 
 
-def build(folder: Path) -> OnnxBackend:
+def build(folder: Path, open_graph: Callable[[Path], OpenGraph]) -> BundleBackend:
     start = [
         node("Cast", ["input_ids"], "numbers", to=FLOAT),
         node("Unsqueeze", ["numbers", "last"], "columns"),
@@ -99,10 +100,10 @@ def build(folder: Path) -> OnnxBackend:
         write(folder / f"{number}.onnx", nodes, states, GIVEN)
     nodes = later + exit_nodes(looks_back=True, hands_on=False)
     write(folder / "4.onnx", nodes, states, {"logits": 2})
-    return open_backend(folder)
+    return open_backend(folder, open_graph)
 
 
-def open_backend(folder: Path) -> OnnxBackend:
+def open_backend(folder: Path, open_graph: Callable[[Path], OpenGraph]) -> BundleBackend:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = {word: number for number, word in enumerate(WORDS)}
@@ -132,12 +133,24 @@ def open_backend(folder: Path) -> OnnxBackend:
         source={},
         made={},
     )
-    return OnnxBackend(folder, facts, manifest, threads=share_threads(None))
+    return BundleBackend(folder, facts, manifest, open_graph, threads=2)
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory) -> Classifier:
-    return Classifier(build(tmp_path_factory.mktemp("carry")), "carry")
+def opened_by_onnx(path: Path) -> OpenGraph:
+    share_threads(None)
+    return OnnxGraph(path)
+
+
+def opened_by_openvino(path: Path) -> OpenGraph:
+    pytest.importorskip("openvino")
+    from de3bert.runtime.openvino_graph import OpenVinoGraph
+
+    return OpenVinoGraph(path, threads=1)
+
+
+@pytest.fixture(scope="module", params=[opened_by_onnx, opened_by_openvino])
+def bundle(request, tmp_path_factory) -> Classifier:
+    return Classifier(build(tmp_path_factory.mktemp("carry"), request.param), "carry")
 
 
 TEXTS = ["two", "six zero zero", "one one one one one", "four three", "three", "zero six six"]

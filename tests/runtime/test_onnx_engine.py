@@ -1,4 +1,5 @@
-"""The engine on a bundle: rows really leave, and batching never changes an answer."""
+"""The engine on a bundle, by every back end that runs one: rows really leave, and batching never
+changes an answer."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.export.bundles import (
+    BUNDLE_BACKENDS,
     ROUNDING,
     apart,
     pointed_model,
@@ -36,9 +38,9 @@ SOME = [text for text, _ in toy_rows(40, seed=41)]
 RATIO_ROUNDING = 1e-3
 
 
-@pytest.fixture(scope="module")
-def bundle(trained_bundle: Path) -> Classifier:
-    return de3bert.load(trained_bundle)
+@pytest.fixture(scope="module", params=BUNDLE_BACKENDS)
+def bundle(request: pytest.FixtureRequest, trained_bundle: Path) -> Classifier:
+    return de3bert.load(trained_bundle, backend=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +65,15 @@ class Work:
     distances: list[tuple[int, int]] = field(default_factory=list)
 
 
-class WatchedSession:
-    """A session of distances that says when it runs."""
+class WatchedGraph:
+    """A graph of distances that says when it runs."""
 
-    def __init__(self, session: Any, layer: int, work: Work) -> None:
-        self.session, self.layer, self.work = session, layer, work
+    def __init__(self, graph: Any, layer: int, work: Work) -> None:
+        self.graph, self.layer, self.work = graph, layer, work
 
-    def run(self, names: Any, feeds: dict[str, Any]) -> Any:
+    def run(self, feeds: dict[str, Any]) -> Any:
         self.work.distances.append((self.layer, len(feeds["pooled"])))
-        return self.session.run(names, feeds)
+        return self.graph.run(feeds)
 
 
 def watch(bundle: Classifier, monkeypatch: pytest.MonkeyPatch) -> Work:
@@ -95,8 +97,8 @@ def watch(bundle: Classifier, monkeypatch: pytest.MonkeyPatch) -> Work:
     for layer, stretch in bundle.backend.stretches.items():
         monkeypatch.setattr(stretch, "run", watched(layer, stretch))
         if stretch.distances is not None:
-            session = WatchedSession(stretch.distances, layer, work)
-            monkeypatch.setattr(stretch, "distances", session)
+            graph = WatchedGraph(stretch.distances, layer, work)
+            monkeypatch.setattr(stretch, "distances", graph)
     return work
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.export.bundles import bundle_copy, pointed_model, trained_bundle
+from tests.export.bundles import BUNDLE_BACKENDS, bundle_copy, pointed_model, trained_bundle
 from tests.runtime.test_stopping import answers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
@@ -24,14 +24,19 @@ FILES = ("layers-01-01.onnx", "layers-04-04.onnx", "distances-02.onnx", "tokeniz
          "config.json")  # fmt: skip
 
 
+@pytest.fixture(scope="module", params=BUNDLE_BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def bundle(trained_bundle: Path) -> Classifier:
-    return de3bert.load(trained_bundle)
+def bundle(trained_bundle: Path, backend: str) -> Classifier:
+    return de3bert.load(trained_bundle, backend=backend)
 
 
-def refused(folder: Path, kind: type[De3Error], *words: str) -> None:
+def refused(folder: Path, kind: type[De3Error], *words: str, backend: str | None = None) -> None:
     with pytest.raises(De3Error) as error:
-        de3bert.load(folder)
+        de3bert.load(folder, backend=backend)
     assert type(error.value) is kind
     for word in words:
         assert word in str(error.value)
@@ -74,7 +79,7 @@ def test_a_config_that_was_altered_by_hand(bundle_copy):
     assert de3bert.load(bundle_copy).config.max_length == 24
 
 
-def test_another_models_tokenizer(bundle_copy, bundle):
+def test_another_models_tokenizer(bundle_copy, backend):
     """Refused for what it is; even when signed, ids out of range are never read as others."""
     words = {word: index for index, word in enumerate(["[CLS]", "[SEP]", *map(str, range(5000))])}
     other = Tokenizer(models.WordLevel(words, unk_token="4999"))
@@ -85,15 +90,15 @@ def test_another_models_tokenizer(bundle_copy, bundle):
     other.save(str(bundle_copy / "tokenizer.json"))
     refused(bundle_copy, De3Error, "tokenizer.json", "de3 export")
     sign(bundle_copy, "tokenizer.json")
-    foreign = de3bert.load(bundle_copy)
+    foreign = de3bert.load(bundle_copy, backend=backend)
     with pytest.raises(De3Error, match=r"layers-01-01\.onnx failed at run time"):
         foreign.predict(TEXTS)
 
 
-def test_a_graph_that_was_signed_but_is_none(bundle_copy):
+def test_a_graph_that_was_signed_but_is_none(bundle_copy, backend):
     (bundle_copy / "layers-02-02.onnx").write_bytes(b"not a graph")
     sign(bundle_copy, "layers-02-02.onnx")
-    refused(bundle_copy, De3Error, "layers-02-02.onnx could not be loaded")
+    refused(bundle_copy, De3Error, "layers-02-02.onnx could not be loaded", backend=backend)
 
 
 @pytest.mark.parametrize("text", ["", "{", "\x00", "null", "3", '"bundle"', "[]", "{}"])
@@ -160,7 +165,8 @@ def test_there_is_at_least_one_thread(trained_bundle, threads):
         de3bert.load(trained_bundle, threads=threads)
 
 
-def test_the_pool_of_threads_is_sized_once(trained_bundle, bundle):
+def test_the_pool_of_threads_is_sized_once(trained_bundle):
+    bundle = de3bert.load(trained_bundle)
     threads = bundle.backend.threads
     with pytest.raises(UsageError, match=f"already runs bundles on {threads} threads"):
         de3bert.load(trained_bundle, threads=threads + 1)
@@ -217,7 +223,7 @@ def test_texts_without_a_known_word_are_answered(bundle, text):
 
 
 class Broken:
-    """A session that fails."""
+    """A graph that fails."""
 
     def __init__(self, failure: BaseException) -> None:
         self.failure = failure
@@ -234,7 +240,7 @@ FAILURES: dict[str, Callable[[], BaseException]] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("part", ["session", "distances"])
+@pytest.mark.parametrize("part", ["graph", "distances"])
 @pytest.mark.parametrize("layer", [1, 3])
 def test_a_graph_that_fails_fails_that_call_alone(bundle, monkeypatch, part, layer, failure):
     policy = "edr(lambda=1.0) < 0.2"
@@ -245,7 +251,7 @@ def test_a_graph_that_fails_fails_that_call_alone(bundle, monkeypatch, part, lay
         patch.setattr(bundle.backend.stretches[layer], part, Broken(error))
         with pytest.raises(De3Error, match="failed at run time") as raised:
             bundle.predict(TEXTS, policy=policy)
-    where = f"layers-0{layer}-0{layer}.onnx" if part == "session" else f"distances of layer {layer}"
+    where = f"layers-0{layer}-0{layer}.onnx" if part == "graph" else f"distances of layer {layer}"
     assert where in str(raised.value)
     assert (str(error).split("\n")[0] or type(error).__name__) in str(raised.value)
     assert raised.value.__cause__ is error
@@ -255,7 +261,7 @@ def test_a_graph_that_fails_fails_that_call_alone(bundle, monkeypatch, part, lay
 def test_an_interrupted_call_leaves_nothing_behind(bundle, monkeypatch):
     before = bundle.predict(TEXTS)
     with monkeypatch.context() as patch:
-        patch.setattr(bundle.backend.stretches[2], "session", Broken(KeyboardInterrupt()))
+        patch.setattr(bundle.backend.stretches[2], "graph", Broken(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             bundle.predict(TEXTS, policy="full")
     assert bundle.predict(TEXTS) == before
@@ -267,7 +273,7 @@ def test_a_stream_that_fails_in_the_middle_can_be_begun_again(bundle, monkeypatc
     stream = bundle.predict_iter(texts, batch_size=1)
     found = [next(stream) for _ in range(16)]
     with monkeypatch.context() as patch:
-        patch.setattr(bundle.backend.stretches[1], "session", Broken(RuntimeError("no")))
+        patch.setattr(bundle.backend.stretches[1], "graph", Broken(RuntimeError("no")))
         with pytest.raises(De3Error, match="failed at run time"):
             next(stream)
     assert answers(found) == expected[:16]

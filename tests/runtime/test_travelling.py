@@ -16,28 +16,33 @@ from pathlib import Path
 
 import pytest
 from tests.exits.traces import random_trace
-from tests.export.bundles import pointed_model, trained_bundle
+from tests.export.bundles import BUNDLE_BACKENDS, pointed_model, trained_bundle
 from tests.fixtures_trained import toy_rows
 from tests.runtime.fakes import fake, texts_of
 
 import de3bert
 from de3bert.errors import De3Error
 from de3bert.exits import Policy
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitForTokenClassification
 
 __all__ = ["pointed_model", "trained_bundle"]
 
 TEXTS = [text for text, _ in toy_rows(60, seed=71)]
 
 
-@pytest.fixture(scope="module", params=["folder", "bundle"])
-def folder(request, pointed_model, trained_bundle) -> Path:
-    return pointed_model if request.param == "folder" else trained_bundle
+@pytest.fixture(scope="module", params=["torch", *BUNDLE_BACKENDS])
+def backend(request) -> str:
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def loaded(folder) -> de3bert.Classifier:
-    return de3bert.load(folder)
+def folder(backend, pointed_model, trained_bundle) -> Path:
+    return pointed_model if backend == "torch" else trained_bundle
+
+
+@pytest.fixture(scope="module")
+def loaded(folder, backend) -> de3bert.Classifier:
+    return de3bert.load(folder, backend=backend)
 
 
 @pytest.mark.parametrize("send", [lambda it: pickle.loads(pickle.dumps(it)), copy.deepcopy,
@@ -50,13 +55,15 @@ def test_a_copy_answers_the_same(loaded, send):
     assert pickle.loads(pickle.dumps(again)).predict(TEXTS[:1]) == loaded.predict(TEXTS[:1])
 
 
-def test_what_travels_is_small_and_finds_its_folder_from_anywhere(folder, tmp_path, monkeypatch):
+def test_what_travels_is_small_and_finds_its_folder_from_anywhere(
+    folder, backend, tmp_path, monkeypatch
+):
     monkeypatch.chdir(folder.parent)
-    packed = pickle.dumps(de3bert.load(folder.name, threads=None, device="cpu"))
+    packed = pickle.dumps(de3bert.load(folder.name, device="cpu", backend=backend))
     assert len(packed) < 1000
     monkeypatch.chdir(tmp_path)
     again = pickle.loads(packed)
-    assert again.opening.device == "cpu"
+    assert (again.opening.device, again.opening.backend) == ("cpu", backend)
     assert again.weights_sha256 == de3bert.load(folder).weights_sha256
 
 
@@ -66,19 +73,21 @@ def test_a_spawned_process_opens_it_again(loaded):
         assert pool.submit(methodcaller("predict", TEXTS), loaded).result() == loaded.predict(TEXTS)
 
 
-def test_threads_are_asked_for_again(folder):
+def test_threads_are_asked_for_again(folder, backend):
     code = (
         "import pickle, sys, de3bert\n"
-        "clf = de3bert.load(sys.argv[1], threads=1)\n"
+        "clf = de3bert.load(sys.argv[1], threads=1, backend=sys.argv[2])\n"
         "again = pickle.loads(pickle.dumps(clf))\n"
-        "print(again.opening.threads, again.predict('a joy') == clf.predict('a joy'))\n"
+        "same = again.predict('a joy') == clf.predict('a joy')\n"
+        "print(again.opening.threads, again.opening.backend, same)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
-    assert done.stdout.split() == ["1", "True"], done.stderr
+    command = [sys.executable, "-c", code, str(folder), backend]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout.split() == ["1", backend, "True"], done.stderr
 
 
-def test_models_of_words_travel_too(tiny_backbone, tiny_tokenizer, tmp_path):
-    model = EarlyExitForSequenceClassification.from_backbone(
+def test_taggers_travel_too(tiny_backbone, tiny_tokenizer, tmp_path):
+    model = EarlyExitForTokenClassification.from_backbone(
         tiny_backbone, labels=["B", "I", "O"], max_length=24, method="sentee"
     )
     model.save_pretrained(tmp_path / "words")
@@ -94,9 +103,9 @@ def test_models_of_words_travel_too(tiny_backbone, tiny_tokenizer, tmp_path):
             assert [each.tags for each in found] == [each.tags for each in expected]
 
 
-def test_a_folder_that_is_gone(folder, tmp_path):
+def test_a_folder_that_is_gone(folder, backend, tmp_path):
     place = Path(shutil.copytree(folder, tmp_path / "model"))
-    packed = pickle.dumps(de3bert.load(place))
+    packed = pickle.dumps(de3bert.load(place, backend=backend))
     shutil.rmtree(place)
     with pytest.raises(De3Error, match="that folder is gone"):
         pickle.loads(packed)
@@ -144,8 +153,8 @@ WORK = [
 ]  # fmt: skip
 
 
-def test_eight_threads_get_what_each_would_get_alone(folder):
-    classifier = de3bert.load(folder)
+def test_eight_threads_get_what_each_would_get_alone(folder, backend):
+    classifier = de3bert.load(folder, backend=backend)
     start = threading.Barrier(8)
 
     def run(job):

@@ -111,8 +111,8 @@ def test_the_numbers_alone_make_tables_and_figures(tmp_path):
     alphas = (0.1, 0.1, 0.01)
     subjects = [trained(tmp_path, t, a) for t, a in zip(alike(3), alphas, strict=True)]
     document = analyse("alpha", subjects, {}, "de3 analyze alpha")
-    numbers = json.loads(json.dumps(document["numbers"], allow_nan=False))
-    assert numbers == document["numbers"]
+    numbers = json.loads(json.dumps(document.numbers, allow_nan=False))
+    assert numbers == document.numbers
     (table,) = ANALYSIS.tables(numbers)
     assert table.columns[1:3] == ("alpha 0.01", "alpha 0.1")
     assert "±" in table.rows[0][2]

@@ -12,7 +12,8 @@ from tests.exits.traces import small_traces
 
 from de3bert.exits.curve import curve
 from de3bert.exits.family import Family
-from de3lab.analysis.bootstrap import interval_of, resampled_scores
+from de3lab.analysis.bootstrap import resampled_scores
+from de3lab.statistics import percentile_interval
 
 
 def slowly(trace, family, speeds, metric, resamples, seed):
@@ -70,5 +71,5 @@ def test_draws_depend_on_the_seed_alone():
 
 def test_the_interval_holds_the_middle():
     values = np.arange(1001.0)
-    assert interval_of(values) == pytest.approx((25.0, 975.0))
-    assert interval_of(values, level=0.5) == pytest.approx((250.0, 750.0))
+    assert percentile_interval(values) == pytest.approx((25.0, 975.0))
+    assert percentile_interval(values, level=0.5) == pytest.approx((250.0, 750.0))

@@ -13,14 +13,15 @@ from de3bert.errors import UsageError
 from de3bert.exits.curve import curve
 from de3bert.exits.family import Family
 from de3lab.analysis import ANALYSES, analyse
-from de3lab.analysis.bootstrap import interval_of, resampled_scores
+from de3lab.analysis.bootstrap import resampled_scores
+from de3lab.statistics import percentile_interval
 
 SPEEDS = [2.0, 3.0]
 
 
 def asked(name, subjects, **settings):
     given = {"speeds": SPEEDS, "resamples": 40, **settings}
-    return analyse(name, subjects, given, "")["numbers"]
+    return analyse(name, subjects, given, "").numbers
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_tables_and_figure_from_stored_numbers(kinds, tmp_path):
 def test_differences_are_drawn_from_the_reference(kinds, monkeypatch, tmp_path):
     """The table has first minus other, the picture other minus first: lower is worse."""
     seen = {}
-    place = "de3lab.analysis.comparison_view.draw_lines"
+    place = "de3lab.analysis.comparison_tables.draw_lines"
     monkeypatch.setattr(place, lambda path, panels, title: seen.update(panels=panels))
     numbers = asked("components", kinds)
     ANALYSES["components"].draw(tmp_path / "f.png", numbers)
@@ -206,5 +207,9 @@ def test_intervals_over_rows_are_those_of_the_pairs(kinds):
     both = (drawn[0] + drawn[1]) / 2 - (drawn[2] + drawn[3]) / 2
     for pair, gaps in ((first, both), (second, drawn[0] - drawn[4]), (third, drawn[2] - drawn[4])):
         for number, key in enumerate(("2", "3")):
-            assert pair["at"][key]["over_rows"] == pytest.approx(interval_of(gaps[:, number]))
-        assert pair["growth"]["over_rows"] == pytest.approx(interval_of(gaps[:, 1] - gaps[:, 0]))
+            assert pair["at"][key]["over_rows"] == pytest.approx(
+                percentile_interval(gaps[:, number])
+            )
+        assert pair["growth"]["over_rows"] == pytest.approx(
+            percentile_interval(gaps[:, 1] - gaps[:, 0])
+        )

@@ -16,9 +16,10 @@ from tests.exits.traces import make_trace, random_trace
 
 from de3bert.errors import UsageError
 from de3bert.exits import Signal, Trace
-from de3lab.analysis import ANALYSES, analyse, auc
-from de3lab.analysis.auc import Ordered, row_draws
+from de3lab.analysis import ANALYSES, analyse
+from de3lab.analysis.auc import Ordered
 from de3lab.analysis.correctness import estimation_accuracy, measure_correctness
+from de3lab.statistics import resampling, row_counts
 
 ANALYSIS = ANALYSES["correctness"]
 SETTINGS = {**ANALYSIS.settings, "lambdas": [1.0]}
@@ -73,14 +74,14 @@ def test_auc_of_a_perfect_and_of_a_reversed_signal():
 
 
 def test_draws_are_samples_with_replacement_whatever_the_chunk(monkeypatch):
-    whole = np.concatenate(list(row_draws(50, 40, seed=1)))
-    monkeypatch.setattr(auc, "CHUNK", 150)  # 3 draws at a time
-    parts = list(row_draws(50, 40, seed=1))
+    whole = np.concatenate(list(row_counts(50, 40, seed=1)))
+    monkeypatch.setattr(resampling, "CHUNK", 150)  # 3 draws at a time
+    parts = list(row_counts(50, 40, seed=1))
     assert len(parts) == 14
     assert (np.concatenate(parts) == whole).all()
     assert whole.shape == (40, 50)
     assert (whole.sum(axis=1) == 50).all()
-    assert (np.concatenate(list(row_draws(50, 40, seed=2))) != whole).any()
+    assert (np.concatenate(list(row_counts(50, 40, seed=2))) != whole).any()
     assert whole.mean() == 1.0
     assert (whole == 0).mean() == pytest.approx((1 - 1 / 50) ** 50, abs=0.03)
 
@@ -126,7 +127,7 @@ def test_intervals_are_paired_over_rows_and_runs(tmp_path):
         for trace in traces
     ]
     ranked, judged = [], []
-    for counts in np.concatenate(list(row_draws(60, 1000, seed=5))):
+    for counts in np.concatenate(list(row_counts(60, 1000, seed=5))):
         picked = np.repeat(np.arange(60), counts)
         gains = [
             all_pairs_auc(run["edr"][picked], run["right"][picked])
@@ -270,9 +271,9 @@ def test_traces_that_cannot_be_judged(tmp_path):
 def test_the_numbers_alone_make_tables_and_figures(tmp_path):
     subject = saved(tmp_path, random_trace())
     document = analyse("correctness", [subject], {"tau": [0.2, 0.5]}, "de3 analyze correctness")
-    assert document["seed"] == 0
-    numbers = json.loads(json.dumps(document["numbers"], allow_nan=False))
-    assert numbers == document["numbers"]
+    assert document.seed == 0
+    numbers = json.loads(json.dumps(document.numbers, allow_nan=False))
+    assert numbers == document.numbers
     judged, ranked = ANALYSIS.tables(numbers)
     places = [("2", "0.2"), ("2", "0.5"), ("5", "0.2"), ("5", "0.5")]
     assert [row[:2] for row in judged.rows] == places

@@ -12,15 +12,16 @@ import de3bert
 from de3bert.errors import De3Error, UsageError
 from de3bert.model import EarlyExitForSequenceClassification as Model
 from de3lab.analysis import ANALYSES, Subject, analyse
-from de3lab.analysis.costs import PAPER_MODULES, PAPER_PARAMETERS, PAPER_SIZES
+from de3lab.analysis.costs import PAPER_MODULES, PAPER_PARAMETERS, paper_anatomy
 from de3lab.analysis.costs_tables import short
-from de3lab.study.flops import Sizes, modules_of, products_of
+from de3lab.analysis.counting import count_by_formula
+from de3lab.study.flops import Anatomy, modules_of
 from de3lab.study.parameters import parameters_of, shares_of
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_module_of_the_paper(classes):
-    found = modules_of(PAPER_SIZES[classes], 128)
+    found = modules_of(paper_anatomy(classes), 128)
     assert found == {
         "embedding": 786_432,
         "encoder layer": 1_813_512_192,
@@ -36,12 +37,12 @@ def test_every_module_of_the_paper(classes):
 
 @pytest.mark.parametrize("tokens", [127, 129])
 def test_only_128_tokens_give_the_paper_s_table(tokens):
-    layer = modules_of(PAPER_SIZES[2], tokens)["encoder layer"]
+    layer = modules_of(paper_anatomy(2), tokens)["encoder layer"]
     assert short(layer) == {127: "1799.3M", 129: "1827.7M"}[tokens]
 
 
 def test_sums_of_the_paper():
-    found = modules_of(PAPER_SIZES[2], 128)
+    found = modules_of(paper_anatomy(2), 128)
     decision = sum(found[name] for name in ("prototypical network", "internal classifier", "EDR"))
     assert decision == 1_191_936
     assert 100 * decision / found["encoder layer"] == pytest.approx(0.0657, abs=5e-5)
@@ -50,7 +51,7 @@ def test_sums_of_the_paper():
 
 
 def test_with_attention():
-    assert products_of(PAPER_SIZES[2], 128)["layer"] == 1_862_270_976
+    assert count_by_formula(paper_anatomy(2), 128).layers[0] == 1_862_270_976
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_a_loss_that_learns_is_in_no_sum(untrained):
 
 
 def numbers_of(*subjects, **settings):
-    return analyse("costs", list(subjects), settings, "de3 analyze costs ...")["numbers"]
+    return analyse("costs", list(subjects), settings, "de3 analyze costs ...").numbers
 
 
 def test_on_models(trained_model, untrained, tmp_path):
@@ -107,15 +108,15 @@ def test_on_models(trained_model, untrained, tmp_path):
         "classifiers": 3 * (32 * 2 + 2),
         "prototypical networks": stored["projectors"],
     }
-    sizes = Sizes.of_model(trained_model)
-    assert de3["flops"]["convention"] == modules_of(sizes, 20)
-    products = products_of(sizes, 20)
+    anatomy = Anatomy.of_folder(trained_model)
+    assert de3["flops"]["convention"] == modules_of(anatomy, 20)
+    products = count_by_formula(anatomy, 20)
     counted = de3["flops"]["counted"]
-    assert counted["encoder layer"] == products["layer"]
+    assert counted["encoder layer"] == products.layers[0]
     assert counted["mean pooling"] == 2 * 20 * 32
     assert (counted["EDR"], counted["internal classifier"]) == (2 * 32 * 2, 2 * 32 * 2)
-    exits = sum(sum(parts.values()) for parts in products["exits"])
-    assert de3["flops"]["pass"] == 4 * products["layer"] + exits
+    exits = sum(sum(parts.values()) for parts in products.exits)
+    assert de3["flops"]["pass"] == 4 * products.layers[0] + exits
     assert full["flops"]["pass"] == full["flops"]["pass_without_exits"]
     assert set(full["flops"]["counted"]) == {
         "embedding", "encoder layer", "mean pooling", "prediction head",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import de3bert
 from de3lab.analysis import Subject
@@ -14,7 +15,7 @@ from de3lab.analysis.counting import (
     count_by_torch,
     counted,
 )
-from de3lab.study.flops import Sizes
+from de3lab.study.flops import Anatomy, count_work
 
 KINDS = [
     ("de3", "mean"),
@@ -41,7 +42,7 @@ def test_the_formula_is_what_torch_counts(untrained, method, pooling):
     backend = de3bert.load(folder).backend
     for tokens in (3, 17):
         counted = count_by_torch(backend, token_row(tokens))
-        assert counted == count_by_formula(Sizes.of_model(folder), tokens)
+        assert counted == count_by_formula(Anatomy.of_folder(folder), tokens)
 
 
 def test_three_classes(untrained):
@@ -52,7 +53,13 @@ def test_three_classes(untrained):
     assert found.exits[0]["distances"] == found.exits[0]["head"] == 2 * 32 * 3
     assert found.exits[0]["projection"] == 2 * 32 * 32
     assert set(found.exits[-1]) == {"pooling", "head"}
-    assert found == count_by_formula(Sizes.of_model(folder), 9)
+    assert found == count_by_formula(Anatomy.of_folder(folder), 9)
+
+
+def test_distances_are_the_products_that_torch_counts(untrained):
+    model = de3bert.load(untrained("de3-no-pn", labels=["a", "b", "c"])).backend.model
+    _, counted = count_work(model.distances, torch.zeros(1, 32), 1)
+    assert counted == 2 * 32 * 3
 
 
 @pytest.mark.parametrize("method", ["gpfee", "righttool", "fastbert", "cascadebert"])

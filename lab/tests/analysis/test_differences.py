@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp, ttest_rel
 
-from de3lab.analysis.differences import difference, over_seeds
+from de3lab.analysis.differences import difference
+from de3lab.statistics import student_interval
 
 OURS, THEIRS = [0.80, 0.84, 0.83], [0.78, 0.79, 0.80]
 AROUND = np.linspace(-0.01, 0.07, 101)
@@ -55,5 +56,5 @@ def test_rounding_is_no_difference():
 
 
 def test_the_interval_of_one_value_is_unknown():
-    assert over_seeds([0.3]) is None
-    assert over_seeds([0.3, 0.3]) == pytest.approx((0.3, 0.3))
+    assert student_interval([0.3]) is None
+    assert student_interval([0.3, 0.3]) == pytest.approx((0.3, 0.3))

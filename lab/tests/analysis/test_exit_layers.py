@@ -19,7 +19,7 @@ EXITS = ANALYSES["exit-layers"]
 
 
 def asked(one, **settings):
-    return analyse("exit-layers", [one], settings, "de3 analyze")["numbers"]
+    return analyse("exit-layers", [one], settings, "de3 analyze").numbers
 
 
 def left(numbers):

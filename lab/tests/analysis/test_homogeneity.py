@@ -16,12 +16,8 @@ from tests.exits.traces import make_trace, random_trace
 
 from de3bert.errors import UsageError
 from de3lab.analysis import ANALYSES, analyse
-from de3lab.analysis.homogeneity import (
-    difference_interval,
-    measure_homogeneity,
-    spearman,
-    spearman_interval,
-)
+from de3lab.analysis.homogeneity import measure_homogeneity
+from de3lab.statistics import difference_interval, spearman, spearman_interval
 
 ANALYSIS = ANALYSES["homogeneity"]
 SETTINGS = dict(ANALYSIS.settings)
@@ -193,8 +189,8 @@ def test_what_cannot_be_asked(tmp_path):
 def test_the_numbers_alone_make_tables_and_figures(tmp_path):
     subjects = [saved(tmp_path, random_trace(seed=seed), f"kind {seed}") for seed in (1, 2)]
     document = analyse("homogeneity", subjects, {}, "de3 analyze homogeneity")
-    numbers = json.loads(json.dumps(document["numbers"], allow_nan=False))
-    assert numbers == document["numbers"]
+    numbers = json.loads(json.dumps(document.numbers, allow_nan=False))
+    assert numbers == document.numbers
     table, every = ANALYSIS.tables(numbers)
     assert [row[0] for row in table.rows] == ["kind 1", "kind 2", "kind 2 less kind 1"]
     assert len(every.rows) == 5

@@ -19,7 +19,7 @@ SPEEDS = [1.5, 2.0, 3.0]
 
 def asked(subjects, **settings):
     given = {"speeds": SPEEDS, "resamples": 40, **settings}
-    return analyse("indicator", subjects, given, "")["numbers"]
+    return analyse("indicator", subjects, given, "").numbers
 
 
 @pytest.fixture

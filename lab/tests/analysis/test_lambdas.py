@@ -17,7 +17,7 @@ from de3bert.errors import UsageError
 from de3bert.exits import Signal, curve
 from de3lab.analysis import ANALYSES, analyse
 from de3lab.analysis.lambdas import LAMBDAS, measure_lambda, shape_of
-from de3lab.analysis.trend import rank_trend
+from de3lab.statistics import rank_trend
 
 ANALYSIS = ANALYSES["lambda"]
 SETTINGS = dict(ANALYSIS.settings)
@@ -124,8 +124,8 @@ def test_speeds_refer_to_the_base(tmp_path):
 
 def test_the_numbers_alone_make_tables_and_figures(tmp_path):
     document = analyse("lambda", [saved(tmp_path, random_trace())], {}, "de3 analyze lambda")
-    numbers = json.loads(json.dumps(document["numbers"], allow_nan=False))
-    assert numbers == document["numbers"]
+    numbers = json.loads(json.dumps(document.numbers, allow_nan=False))
+    assert numbers == document.numbers
     over, best = ANALYSIS.tables(numbers)
     assert over.columns == ("lambda", "1.5x", "2x", "2.5x", "3x", "4x")
     assert [row[0] for row in over.rows] == [f"{weight:g}" for weight in LAMBDAS]

@@ -8,8 +8,9 @@ import pytest
 from lab.tests.analysis.toys import same_rows, subject, toy_trace
 
 from de3bert.errors import De3Error, UsageError
-from de3lab.analysis import ANALYSES, Subject, analyse, read_result, write_result
+from de3lab.analysis import ANALYSES, Subject, analyse, write_result
 from de3lab.analysis.analysis import Analysis, check_subjects, resolve
+from de3lab.documents import AnalysisResult
 
 
 def declared(**changes):
@@ -83,11 +84,11 @@ def document(tmp_path):
 
 
 def test_the_document_says_what_was_asked_of_what(document):
-    assert document["format"] == "de3bert-analysis"
-    assert (document["analysis"], document["seed"]) == ("components", 7)
-    assert document["paper"] == ANALYSES["components"].paper
-    assert document["settings"]["metric"] == "accuracy"
-    assert document["subjects"][1] == {
+    assert document.format == "de3bert-analysis"
+    assert (document.analysis, document.seed) == ("components", 7)
+    assert document.paper == ANALYSES["components"].paper
+    assert document.settings["metric"] == "accuracy"
+    assert document.to_json()["subjects"][1] == {
         "label": "less",
         "name": "second.trace",
         "method": "de3-no-pn",
@@ -95,7 +96,7 @@ def test_the_document_says_what_was_asked_of_what(document):
         "model": "second",
         "data": {"sha256": "abc"},
     }
-    assert {"machine", "versions", "date", "command"} <= set(document)
+    assert {"machine", "versions", "date", "command"} <= set(document.to_json())
 
 
 def test_five_files_and_the_same_tables_from_what_was_stored(document, tmp_path):
@@ -104,12 +105,12 @@ def test_five_files_and_the_same_tables_from_what_was_stored(document, tmp_path)
     names = ["result.json", "table.md", "table.tex", "figure.png", "figure.svg"]
     assert written == [place / name for name in names]
     assert sorted(path.name for path in place.iterdir()) == sorted(names)
-    again = read_result(place / "result.json")
-    assert again == json.loads(json.dumps(document))
+    again = AnalysisResult.read(place / "result.json")
+    assert again.to_json() == json.loads(json.dumps(document.to_json()))
     before = {name: (place / name).read_text(encoding="utf-8") for name in names[1:3]}
     write_result(place, again)
     assert {name: (place / name).read_text(encoding="utf-8") for name in names[1:3]} == before
-    assert before["table.md"].startswith(f"# {document['title']}\n\n`de3 analyze components ...`, ")
+    assert before["table.md"].startswith(f"# {document.title}\n\n`de3 analyze components ...`, ")
     assert before["table.tex"].count(r"\begin{table}") == 2
 
 
@@ -128,7 +129,7 @@ def test_results_that_cannot_be_read(tmp_path, text, words):
     if text is not None:
         path.write_text(text, encoding="utf-8")
     with pytest.raises(De3Error, match=words):
-        read_result(path)
+        AnalysisResult.read(path)
 
 
 def test_an_unknown_analysis():

@@ -26,7 +26,7 @@ GOLDEN = make_trace(
 
 
 def numbers_of(subject, **settings):
-    return analyse("sample", [subject], settings, "de3 analyze sample ...")["numbers"]
+    return analyse("sample", [subject], settings, "de3 analyze sample ...").numbers
 
 
 def test_golden_numbers(tmp_path):
@@ -143,7 +143,7 @@ def test_what_is_refused(tmp_path):
     plain = saved(tmp_path, replace(trace, distances=None, certainty=None))
     blind = saved(tmp_path, replace(trace, labels=None))
     for subject, settings, words in (
-        (whole, {"lambdas": [1.0, 2.0]}, "takes one lambda, got 2"),
+        (whole, {"lambdas": [1.0, 2.0]}, "takes one --lambda, got 2"),
         (whole, {"row": 41}, "no row 41: .* has rows 1 to 40"),
         (whole, {"row": 0}, "no row 0"),
         (plain, {}, "no distances to prototypes"),

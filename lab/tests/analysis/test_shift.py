@@ -26,7 +26,7 @@ DE3, ADAPTED = same_rows(BASE, seed=5), same_rows(BASE, seed=6)
 
 def numbers_of(subjects, **settings):
     """The numbers, as a stored result has them."""
-    return json.loads(json.dumps(analyse("shift", subjects, settings, "de3 analyze")["numbers"]))
+    return json.loads(json.dumps(analyse("shift", subjects, settings, "de3 analyze").numbers))
 
 
 @pytest.fixture

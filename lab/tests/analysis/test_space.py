@@ -117,7 +117,7 @@ def test_models_without_prototypes_give_what_their_exits_read(untrained, toy_dat
 
 def numbers_of(*subjects, **settings):
     settings = {"perplexity": 5.0, **settings}
-    return analyse("space", list(subjects), settings, "de3 analyze space ...")["numbers"]
+    return analyse("space", list(subjects), settings, "de3 analyze space ...").numbers
 
 
 def test_two_models_side_by_side(trained_model, untrained, toy_data, tmp_path):

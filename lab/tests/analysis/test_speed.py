@@ -19,22 +19,22 @@ from de3bert.exits.family import Family
 from de3lab.analysis import ANALYSES, Subject, analyse
 from de3lab.analysis.speed import PAPER, PAPER_RATIOS
 from de3lab.analysis.speed_timing import (
-    Timed,
-    correlation,
+    TimedPolicy,
     efficiency,
     matched_thresholds,
     time_policies,
 )
+from de3lab.statistics import pearson
 
 LAYERS, SECONDS, FLOPS = ([row[column] for row in PAPER] for column in (1, 2, 3))
 
 
-def timed(name: str, layers: Any, seconds: Any) -> Timed:
-    return Timed(name, np.asarray(layers), np.asarray(seconds, dtype=float))
+def timed(name: str, layers: Any, seconds: Any) -> TimedPolicy:
+    return TimedPolicy(name, np.asarray(layers), np.asarray(seconds, dtype=float))
 
 
 def test_the_paper_s_own_correlations():
-    time, flops = correlation(LAYERS, SECONDS), correlation(LAYERS, FLOPS)
+    time, flops = pearson(LAYERS, SECONDS), pearson(LAYERS, FLOPS)
     assert time["value"] == pytest.approx(0.9643, abs=5e-5)
     assert flops["value"] == pytest.approx(0.99998, abs=5e-6)
     # Fisher: atanh r +- 1.96 / sqrt(n - 3)
@@ -54,7 +54,7 @@ def test_the_paper_s_own_efficiency():
     assert found["time_ratio"]["low"] == found["time_ratio"]["high"]  # one text has no others
 
 
-def texts_at(depths: list[int], per_layer: float, fixed: float) -> Timed:
+def texts_at(depths: list[int], per_layer: float, fixed: float) -> TimedPolicy:
     """Texts that leave at `depths`; one round in three was disturbed."""
     seconds = fixed + per_layer * np.array(depths)
     return timed("", depths, np.stack([seconds, seconds + 9, seconds], axis=1))
@@ -123,7 +123,7 @@ def test_texts_are_timed_alone_and_in_turn():
 
 
 def numbers_of(subject, **settings):
-    return analyse("speed", [subject], settings, "de3 analyze speed ...")["numbers"]
+    return analyse("speed", [subject], settings, "de3 analyze speed ...").numbers
 
 
 QUICK = {"rows": 5, "rounds": 1}

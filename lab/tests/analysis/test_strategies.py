@@ -20,7 +20,7 @@ LOGITS_ONLY = ["entropy", "energy", "entropy, 2 in a row", "patience", "bandit"]
 
 
 def asked(one, **settings):
-    return analyse("strategies", [one], settings, "")["numbers"]
+    return analyse("strategies", [one], settings, "").numbers
 
 
 @pytest.fixture

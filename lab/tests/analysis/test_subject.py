@@ -11,7 +11,8 @@ from lab.tests.analysis.toys import same_rows, stored, subject, toy_trace
 
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
-from de3bert.runtime.words import WordClassifier
+from de3bert.runtime.classifier import Classifier
+from de3bert.tasks import TASKS
 from de3lab.analysis.subject import Subject, data_hash, grouped, read_subjects
 
 TABLE = Table(["good", "bad"], labels=["pos", "neg"], source="t.csv", sha256="abc")
@@ -87,8 +88,9 @@ def test_models_with_labels_are_loaded_when_asked_for(loaded):
     assert loaded.times == ["runs/n"]
 
 
-def test_a_model_of_words_is_refused(monkeypatch):
-    words = WordClassifier.__new__(WordClassifier)
+def test_a_tagger_is_refused(monkeypatch):
+    words = Classifier.__new__(Classifier)
+    words.task = TASKS["token-classification"]
     monkeypatch.setattr("de3bert.runtime.load.load", lambda path, threads=None: words)
     with pytest.raises(UsageError, match="tags words"):
         read_subjects(["runs/w"], TABLE)

@@ -13,12 +13,23 @@ import de3lab
 ROOT = Path(de3lab.__file__).parent
 MAY_IMPORT = {
     "cli": {"study", "analysis", "paper"},
-    "paper": {"study", "analysis", "figures", "tabular"},
-    "analysis": {"study", "figures", "tabular"},
-    "study": {"figures", "tabular"},
+    "paper": {
+        "study",
+        "analysis",
+        "documents",
+        "figures",
+        "tabular",
+        "templates",
+        "statistics",
+    },
+    "analysis": {"study", "documents", "figures", "tabular", "statistics"},
+    "study": {"documents", "figures", "tabular", "templates", "statistics"},
     "figures": set(),
+    "statistics": set(),
     "bench": set(),
+    "documents": set(),
     "tabular": set(),
+    "templates": set(),
 }
 
 

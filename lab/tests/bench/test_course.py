@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from lab.tests.bench.fakes import Time
+from tests.bench.fakes import Time
 
 import de3bert
 from de3bert.errors import De3Error

@@ -113,7 +113,7 @@ def test_one_point_alone_is_still_drawn(tmp_path, axes):
 
 
 def test_no_two_lines_look_alike():
-    looks = [lines._look(number) for number in range(12)]
+    looks = [lines.look(number) for number in range(12)]
     assert len({(look["color"], look["linestyle"]) for look in looks}) == 12
     assert not {"#000000", "#999999"} & {look["color"] for look in looks}
 

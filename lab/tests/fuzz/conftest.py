@@ -20,6 +20,7 @@ from tests.fuzz.conftest import (
     trained_model,
 )
 
+import de3lab
 from de3lab.study.execute import Study
 from de3lab.study.report import write_report
 from de3lab.study.run import run_study
@@ -47,7 +48,7 @@ def study(arena: Arena, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "fuzz-study",
         lambda folder: _finish(folder, materials.backbone, materials.rows),
     )
-    arena.watch.readable.append(str(made.resolve()))
+    arena.watch.readable += [str(made.resolve()), str(Path(de3lab.__file__).parent)]
     return made
 
 

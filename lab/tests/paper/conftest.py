@@ -8,8 +8,8 @@ from lab.tests.paper.toys import write_studies
 from tests.cli.conftest import de3
 from tests.fixtures_trained import once, toy_data
 
+from de3lab.paper.folders import Folders
 from de3lab.paper.items import ITEMS
-from de3lab.paper.places import Places
 from de3lab.paper.run import run_items
 
 __all__ = ["de3", "toy_data"]
@@ -17,8 +17,8 @@ __all__ = ["de3", "toy_data"]
 MADE = ("indicator", "exit-layers", "alpha", "shift", "space")
 
 
-def places_in(folder: Path) -> Places:
-    return Places(folder / "studies", folder / "runs", folder / "results")
+def folders_in(folder: Path) -> Folders:
+    return Folders(folder / "studies", folder / "runs", folder / "results")
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def made(tmp_path_factory, tiny_backbone, toy_data) -> Path:
         folder.mkdir()
         write_studies(folder / "studies", tiny_backbone, toy_data)
         items = [ITEMS[name] for name in MADE]
-        assert run_items(items, places_in(folder), progress=False) == {}
+        assert run_items(items, folders_in(folder), progress=False) == {}
 
     return once(tmp_path_factory, "paper", build)
 

@@ -9,13 +9,11 @@ import pytest
 from lab.tests.paper import written as w
 from lab.tests.paper.written import Written
 
-from de3lab.paper.findings import FINDINGS, judge_all
-from de3lab.paper.items import ITEMS
-from de3lab.paper.published import published
-from de3lab.paper.verdict import Verdict
+from de3lab.paper.items import FINDINGS, ITEMS
+from de3lab.paper.judging import Verdict
 
 UP, DOWN, MIXED = [0.02, 0.03, 0.025], [-0.02, -0.03, -0.025], [0.02, -0.03, 0.01]
-JUDGES = {finding.name: finding.judge for finding in FINDINGS}
+JUDGES = {finding.name: finding.judge for _, finding in FINDINGS}
 
 
 def judged(name: str, **given: Any) -> Verdict:
@@ -328,7 +326,7 @@ def test_overheads_are_checked_digit_by_digit():
     seen = judged("overheads", results={"costs": {"sst2": costs(EDR=9_300.0)}})
     assert seen.holds == "no"
     assert "EDR (2 classes)" in seen.statement
-    assert published()["costs"]["more"]["k2"] == round(100 * 6_513_430 / 109_482_240, 2)
+    assert ITEMS["costs"].published["more"][2] == round(100 * 6_513_430 / 109_482_240, 2)
 
 
 def test_training_time():
@@ -356,16 +354,15 @@ def test_space():
 
 
 def test_everything_is_unmeasured_without_results():
-    verdicts = judge_all(Written())
-    assert {*verdicts} == {finding.name for finding in FINDINGS}
-    for name, seen in verdicts.items():
+    assert len(JUDGES) == len(FINDINGS)
+    for name, judge in JUDGES.items():
+        seen = judge(Written())
         assert seen.holds == "not measured", name
         assert "measures it" in seen.statement
 
 
-def test_findings_refer_to_items():
-    for finding in FINDINGS:
-        assert {*finding.items} <= {*ITEMS}
+def test_all_that_is_measured_is_judged_by_something():
+    for _, finding in FINDINGS:
         assert finding.claim.endswith(".")
-    measured = {item.name for item in ITEMS.values() if item.trained is not None}
-    assert measured - {name for finding in FINDINGS for name in finding.items} == {"sample"}
+    measured = {item.name for item in ITEMS.values() if item.training is not None}
+    assert measured - {item.name for item, _ in FINDINGS} == {"sample"}

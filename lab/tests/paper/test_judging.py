@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from de3lab.paper.judging import Judged, Sample, above, level_with, not_below, weakest
+from de3lab.paper.judging import Sample, Verdict, above, level_with, not_below, weakest
 
 CLEAR = [0.02, 0.03, 0.025, 0.022]
 
@@ -90,7 +90,7 @@ def test_level_with_needs_both_sides():
 
 def test_the_weakest_decides_for_all():
     kinds = ["yes", "not significant", "no"]
-    judged = [Judged(holds, "") for holds in kinds]
+    judged = [Verdict(holds, "") for holds in kinds]
     assert weakest(judged).holds == "no"
     assert weakest(judged[:2]).holds == "not significant"
     assert weakest(judged[:1]).holds == "yes"

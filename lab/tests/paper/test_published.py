@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from de3lab.analysis import ANALYSES
-from de3lab.analysis.costs import PAPER_MINUTES, PAPER_MODULES, PAPER_PARAMETERS
-from de3lab.analysis.speed import PAPER
+from de3lab.analysis.speed import PAPER, PAPER_CORRELATIONS, PAPER_ROWS
 from de3lab.paper.items import ITEMS
-from de3lab.paper.published import METRICS, published
+from de3lab.paper.published import METRICS, score_rows
 
 TABLES = ("methods", "dar-forms", "distillation", "backbone")
 
@@ -20,7 +19,7 @@ def mean_score(cell):
 
 def rows_with_average():
     for name in TABLES:
-        for speed, rows in published()[name].items():
+        for speed, rows in ITEMS[name].published.items():
             for method, row in rows.items():
                 if "average" in row:
                     yield pytest.param(row, id=f"{name}-{speed}-{method}")
@@ -35,7 +34,7 @@ def test_averages_are_those_of_the_row(row):
 
 def test_how_many_rows_the_tables_have():
     sizes = {
-        name: {speed: len(rows) for speed, rows in published()[name].items()} for name in TABLES
+        name: {speed: len(rows) for speed, rows in ITEMS[name].published.items()} for name in TABLES
     }
     assert sizes == {
         "methods": {"1": 1, "2": 10, "3": 9},
@@ -47,7 +46,7 @@ def test_how_many_rows_the_tables_have():
 
 def test_tables_that_repeat_each_other_agree():
     """The table of DAR forms repeats rows of the main one, that of students repeats DE3's at 2x."""
-    report = published()
+    report = {name: ITEMS[name].published for name in TABLES}
     for speed in ("1", "2", "3"):
         for method, row in report["dar-forms"][speed].items():
             if method in report["methods"][speed]:
@@ -60,41 +59,41 @@ def test_tables_that_repeat_each_other_agree():
 
 def test_gains_that_the_text_of_the_paper_names():
     """DE3 is above PCEE-BERT by 1.1 and 1.5 points on average."""
-    report = published()["methods"]
+    report = ITEMS["methods"].published
     gains = [report[s]["de3"]["average"] - report[s]["pcee"]["average"] for s in ("2", "3")]
     assert gains == pytest.approx([1.1, 1.5])
 
 
 def test_speed_table():
-    report = published()["speed"]
-    columns = [report[name] for name in ("tau", "layers", "seconds", "teraflops")]
-    assert [len(column) for column in columns] == [16] * 4
-    assert report["layers"][0] == 12 * report["rows"]  # a threshold of 0 stops nobody
-    assert report["layers"][-1] == report["rows"]  # and 1 everybody at once
-    assert sorted(report["layers"], reverse=True) == report["layers"]
-    time = np.corrcoef(report["layers"], report["seconds"])[0, 1]
-    assert time == pytest.approx(report["layers_time"], abs=0.005)
-    flops = np.corrcoef(report["layers"], report["teraflops"])[0, 1]
-    assert flops == pytest.approx(report["layers_flops"], abs=0.01)
+    _, layers, seconds, teraflops = (list(column) for column in zip(*PAPER, strict=True))
+    assert len(PAPER) == 16
+    assert layers[0] == 12 * PAPER_ROWS  # a threshold of 0 stops nobody
+    assert layers[-1] == PAPER_ROWS  # and 1 everybody at once
+    assert sorted(layers, reverse=True) == layers
+    time = np.corrcoef(layers, seconds)[0, 1]
+    assert time == pytest.approx(PAPER_CORRELATIONS["seconds"], abs=0.005)
+    flops = np.corrcoef(layers, teraflops)[0, 1]
+    assert flops == pytest.approx(PAPER_CORRELATIONS["flops"], abs=0.01)
 
 
-def test_numbers_that_analyses_hold_as_well_are_the_same():
-    report = published()
-    ours = report["speed"]
-    columns = (ours["tau"], ours["layers"], ours["seconds"], ours["teraflops"])
-    assert [*zip(*columns, strict=True)] == [*PAPER]
-    costs, names = report["costs"], {"full": "BERT-base", "deebert": "DeeBERT", "de3": "DE3-BERT"}
-    for method, row in costs["parameters"].items():
-        assert {2: row["k2"], 3: row["k3"]} == PAPER_PARAMETERS[names[method]]
-    for module, row in costs["flops"].items():
-        assert {2: row["k2"], 3: row["k3"]} == PAPER_MODULES[module]
-    assert {*costs["flops"]} == {*PAPER_MODULES}
-    for method, row in costs["minutes"].items():
-        assert [*row.values()] == [*PAPER_MINUTES[names[method]].values()]
+def test_cells_of_a_table():
+    """Accuracy, F1 alone, both; with and without a layer speed-up; nothing."""
+    (row,) = score_rows("""
+               a         b         c          d    e
+        2 x X  90.1@2.02 f80.5     71.2/89.4  -    60.0 82.6
+    """)["2"].values()
+    assert row == {
+        "name": "X",
+        "a": {"accuracy": 90.1, "speed": 2.02},
+        "b": {"f1": 80.5},
+        "c": {"f1": 71.2, "accuracy": 89.4},
+        "e": {"accuracy": 60.0},
+        "average": 82.6,
+    }
 
 
 def test_analyses_name_the_figure_they_are_for():
     for item in ITEMS.values():
-        if item.measured is not None:
-            named = ANALYSES[item.measured.analysis].paper.replace("Tables IX and X", "Table IX")
+        if item.measurement is not None:
+            named = ANALYSES[item.measurement.analysis].paper.replace("Tables IX and X", "Table IX")
             assert named == (item.beside or item.references[0]), item.name

@@ -10,12 +10,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from lab.tests.documents import made as made_up
 
-from de3lab.paper.beside_signals import speed_tables
-from de3lab.paper.beside_study import study_tables
-from de3lab.paper.findings import FINDINGS
-from de3lab.paper.items import ITEMS
-from de3lab.paper.published import published
+from de3lab.analysis.speed import PAPER
+from de3lab.documents import AnalysisResult
+from de3lab.paper.items import FINDINGS, ITEMS
+from de3lab.paper.items.speed import speed_tables
+from de3lab.paper.method_tables import method_tables
 from de3lab.paper.report import build_report, write_report
 from de3lab.paper.stored import Stored
 
@@ -89,11 +90,11 @@ def test_every_item_and_finding_is_there(which, request):
         assert f'<section id="{item.name}"' in page
         assert f"## {item.reference}: {item.title}" in twin
         assert f'<a id="{item.name}"></a>' in twin
-        if item.trained is not None:
+        if item.training is not None:
             assert item.command in page
             assert item.command in twin
     findings = json.loads(text_of(folder, "findings.json"))
-    assert [each["name"] for each in findings] == [finding.name for finding in FINDINGS]
+    assert [each["name"] for each in findings] == [finding.name for _, finding in FINDINGS]
 
 
 def test_without_results_everything_is_unmeasured(empty):
@@ -196,19 +197,19 @@ def test_any_text_may_be_in_the_results(made_copy, tmp_path):
 def study_document(**scores: dict[str, float]) -> dict:
     """A `study.json` with scores of SST-2 at 2x: method -> mean."""
     found = {
-        method: {"mean": seen["mean"], "sd": seen.get("sd"), "n": 3,
-                 "each": {"accuracy": seen["mean"]}, "values": {"42": seen["mean"]}}
-        for method, seen in scores.items()
-    }  # fmt: skip
-    return {
-        "format": "de3bert-study", "version": 1,
-        "tasks": [{"name": "sst2", "metrics": ["accuracy"], "metric": "accuracy", "test": "dev",
-                   "seeds": [42], "rows": {"train": 10, "test-dev": 20}}],
-        "methods": [{"name": name, "ranked": True} for name in (*scores, "full")],
-        "scores": {"2": {"sst2": found}, "3": {"sst2": {}}},
-        "points": {"sst2": {"full": {"mean": 0.912, "sd": None, "n": 1, "layer_speedup": 1.0}}},
-        "exits": {"sst2": {"full": {"12": 0.9}}}, "curves": {"sst2": {}}, "chosen": "de3",
-    }  # fmt: skip
+        name: made_up.score({"42": seen["mean"]}, sd=seen.get("sd"), n=3)
+        for name, seen in scores.items()
+    }
+    rows = {"train": 10, "test-dev": 20}
+    full = {"mean": 0.912, "sd": None, "n": 1, "layer_speedup": 1.0}
+    return made_up.study_result(
+        tasks=[made_up.task("sst2", seeds=[42], rows=rows)],
+        methods=[made_up.method(name) for name in (*scores, "full")],
+        scores={"2": {"sst2": found}, "3": {"sst2": {}}},
+        points={"sst2": {"full": full}},
+        exits={"sst2": {"full": {"12": 0.9}}},
+        curves={"sst2": {}},
+    ).to_json()
 
 
 def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
@@ -216,7 +217,7 @@ def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
     place.parent.mkdir()
     document = study_document(de3={"mean": 0.9034, "sd": 0.0041}, mine={"mean": 0.5})
     place.write_text(json.dumps(document), encoding="utf-8")
-    two, three = study_tables(ITEMS["methods"], Stored(tmp_path))
+    two, three = method_tables(ITEMS["methods"], Stored(tmp_path))
     assert two.columns[:3] == ("method", "SST-2 ours", "SST-2 paper")  # what is measured first
     rows = {row[0]: row for row in two.rows}
     assert rows["DE3-BERT (de3)"][1:3] == ("90.3 ± 0.4", "92.5 (2.02x)")
@@ -239,24 +240,24 @@ def test_a_mean_of_fewer_seeds_says_so(tmp_path):
     document = study_document(de3={"mean": 0.9, "sd": 0.01}, gpfee={"mean": 0.8})
     document["scores"]["2"]["sst2"]["gpfee"]["n"] = 1
     place.write_text(json.dumps(document), encoding="utf-8")
-    two, _ = study_tables(ITEMS["methods"], Stored(tmp_path))
+    two, _ = method_tables(ITEMS["methods"], Stored(tmp_path))
     rows = {row[0]: row[1] for row in two.rows}
     assert rows["DE3-BERT (de3)"] == "90.0 ± 1.0"
     assert rows["GPFEE (gpfee)"] == "80.0 [n = 1]"
     assert "3 seeds where no other number n stands" in two.note
 
 
-def speeds_document(matched: bool, taus: list[float]) -> dict:
+def speeds_document(matched: bool, taus: list[float]) -> AnalysisResult:
     thresholds = [
         {"tau": tau, "layers": 24.0 - number, "seconds": 0.1, "flops": 4e9}
         for number, tau in enumerate(taus)
     ]
-    return {"numbers": {"matched": matched, "rows": 2, "thresholds": thresholds}}
+    return made_up.analysis_result({"matched": matched, "rows": 2, "thresholds": thresholds})
 
 
 def test_speeds_are_matched_by_saved_layers_or_by_threshold(monkeypatch):
     stored = Stored(Path("nowhere"))
-    taus = published()["speed"]["tau"]
+    taus = [row[0] for row in PAPER]
     others = [tau / 2 + 0.001 for tau in taus]
     documents = {"sst2": speeds_document(True, others)}
     monkeypatch.setattr(Stored, "results", lambda self, item: documents)
@@ -277,7 +278,7 @@ def test_another_name_of_a_method_finds_its_row(tmp_path):
     document = study_document(**{"layers-2": {"mean": 0.8}})
     document["scores"] = {"3": document["scores"]["2"]}
     place.write_text(json.dumps(document), encoding="utf-8")
-    (table,) = study_tables(ITEMS["backbone"], Stored(tmp_path))
+    (table,) = method_tables(ITEMS["backbone"], Stored(tmp_path))
     rows = {row[0]: row for row in table.rows}
     assert rows["RoBERTa-4L (layers-2)"][1:3] == ("80.0", "90.8")
 

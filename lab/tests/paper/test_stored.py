@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from lab.tests.documents.made import study_result
 
 from de3lab.paper.stored import Stored
 
@@ -13,6 +14,7 @@ from de3lab.paper.stored import Stored
         ("{", "is damaged"),
         ('{"format": "de3bert-run"}', "is not the result of a study"),
         ('{"format": "de3bert-study", "version": 99}', "has version 99"),
+        ('{"format": "de3bert-study", "version": 1}', "is damaged: title: "),
     ],
 )
 def test_a_study_that_cannot_be_used_is_named_and_left_out(tmp_path, text, said):
@@ -26,10 +28,9 @@ def test_a_study_that_cannot_be_used_is_named_and_left_out(tmp_path, text, said)
 
 
 def test_a_study_that_can_be_used(tmp_path):
-    path = tmp_path / "paper_methods" / "study.json"
-    path.parent.mkdir()
-    path.write_text('{"format": "de3bert-study", "version": 1, "title": "t"}', encoding="utf-8")
+    study_result(title="t").write(tmp_path / "paper_methods" / "study.json")
     stored = Stored(tmp_path)
     found = stored.study("paper_methods")
     assert found is not None
-    assert (found["title"], stored.problems) == ("t", [])
+    assert (found.title, stored.problems) == ("t", [])
+    assert stored.study("paper_methods") is found  # read once

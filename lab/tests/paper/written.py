@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.tests.documents.made import analysis_result, score, study_result, task
+
+from de3lab.documents import StudyResult
 from de3lab.paper.stored import Stored
 
 SPEEDS = ("1.5", "2", "3", "4")
@@ -22,7 +25,7 @@ class Written(Stored):
     ) -> None:
         super().__init__(Path("nowhere"))
         given = {
-            item: {task: {"numbers": numbers} for task, numbers in tasks.items()}
+            item: {task: analysis_result(numbers) for task, numbers in tasks.items()}
             for item, tasks in (results or {}).items()
         }
         object.__setattr__(self, "given", given)
@@ -30,7 +33,7 @@ class Written(Stored):
         object.__setattr__(self, "documents", dict(documents or {}))
 
     def results(self, item: Any) -> dict[str, Any]:
-        return self.given.get(item, {})  # type: ignore[attr-defined, no-any-return]
+        return self.given.get(item.name, {})  # type: ignore[attr-defined, no-any-return]
 
     def study(self, name: str) -> Any:
         return self.written_studies.get(name)  # type: ignore[attr-defined]
@@ -70,22 +73,22 @@ def _growth(at: Mapping[str, Sequence[float]], reach: float) -> dict[str, Any]:
     return {"from": float(first), "to": float(last), **difference(grown, reach)}
 
 
-def study(scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> dict[str, Any]:
+def study(scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> StudyResult:
     """`study.json` as findings read it: speed -> task -> method -> a score for each seed."""
-    tasks = dict.fromkeys(task for each in scores.values() for task in each)
-    return {
-        "tasks": [{"name": task} for task in tasks],
-        "scores": {
+    tasks = dict.fromkeys(name for each in scores.values() for name in each)
+    return study_result(
+        tasks=[task(name) for name in tasks],
+        scores={
             speed: {
-                task: {
-                    method: {"values": {str(42 + k): v for k, v in enumerate(values)}}
+                name: {
+                    method: score({str(42 + k): v for k, v in enumerate(values)})
                     for method, values in methods.items()
                 }
-                for task, methods in each.items()
+                for name, methods in each.items()
             }
             for speed, each in scores.items()
         },
-    }
+    )
 
 
 def shift(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, Any]:

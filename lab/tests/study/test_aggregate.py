@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from lab.tests.documents.made import run_record
 from scipy import stats
 
+from de3lab.documents import RunRecord
 from de3lab.study.aggregate import aggregate
 from de3lab.study.results import Results
 from de3lab.study.spec import StudySpec
@@ -26,23 +28,26 @@ def spec(tasks: dict[str, list[int]]) -> StudySpec:
     )
 
 
-def record(task: str, method: str, seed: int, score: float | None, **more: Any) -> dict[str, Any]:
+def record(task: str, method: str, seed: int, score: float | None, **more: Any) -> RunRecord:
     at = None if score is None else {"score": score, "each": {"accuracy": score}, "family": "f"}
     scored = {
+        "rows": 20,
         "at": {"2": at},
         "area": None,
         "point": None,
         "curve": {"layer_speedup": [1.0, 2.0], "score": [0.9, score or 0.5]},
         "calibrated": {"2": None},
         "exit_scores": {"1": 0.5, "2": score or 0.6},
+        "exit_accuracy": {},
         **more,
     }
-    return {
-        "task": task,
-        "seed": seed,
-        "base_depth": 12,
-        "methods": {method: {"tests": {"dev": scored}}},
-    }
+    methods = {method: {"method": method, "choices": {}, "tests": {"dev": scored}}}
+    return run_record(task=task, training=method, seed=seed, base_depth=12, methods=methods)
+
+
+def calibrated(score: float, speed: float) -> dict[str, Any]:
+    found = {"policy": "full", "score": score, "score_interval": None, "layer_speedup": speed}
+    return {**found, "layers_mean": 6.0, "each": {}, "interval_of": "accuracy"}
 
 
 def of(tasks, *records) -> dict[str, Any]:
@@ -158,11 +163,11 @@ def test_two_tasks_are_too_few_for_a_test_over_tasks():
 
 def test_calibrated_points_and_areas():
     more = {
-        "calibrated": {"2": {"score": 0.8, "layer_speedup": 2.1}},
+        "calibrated": {"2": calibrated(0.8, 2.1)},
         "area": {"score": 0.7, "low": 1.5, "high": 4.0, "whole": True, "family": "f"},
     }
     other = {
-        "calibrated": {"2": {"score": 0.6, "layer_speedup": 1.9}},
+        "calibrated": {"2": calibrated(0.6, 1.9)},
         "area": {"score": 0.9, "low": 1.5, "high": 3.0, "whole": False, "family": "f"},
     }
     found = of(
@@ -175,7 +180,7 @@ def test_calibrated_points_and_areas():
 
 
 def test_points_of_models_with_one_speed():
-    point = {"point": {"score": 0.9, "layer_speedup": 1.0}, "curve": None}
+    point = {"point": {"score": 0.9, "each": {}, "layer_speedup": 1.0}, "curve": None}
     found = of({"a": [1]}, record("a", "full", 1, None, **point))
     assert found["points"]["a"]["full"]["mean"] == 0.9
     assert found["curves"]["a"] == {}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +26,9 @@ from lab.tests.study.toys import (
 from de3bert.exits import Trace, curve
 from de3bert.methods import METHODS
 from de3bert.training import fit as fit_module
+from de3lab.study import made
 from de3lab.study.execute import Study
+from de3lab.study.report import write_report
 from de3lab.study.run import FAILURE, run_study
 from de3lab.study.spec import load_study
 
@@ -213,3 +218,38 @@ def test_a_claim_ends_with_the_work(finished_copy):
         assert other
     with study.claim(study.jobs[0], wait=True) as again:
         assert again
+
+
+def test_a_trace_is_read_once_to_know_that_it_is_there(finished_copy, no_training, monkeypatch):
+    """The checks of a run, of its report and of a second study read no file again."""
+    read: Counter[Path] = Counter()
+
+    def load(path: Path) -> Trace:
+        read[path] += 1
+        return Trace.load(path)
+
+    made._content.cache_clear()
+    monkeypatch.setattr(made, "Trace", SimpleNamespace(load=load))
+    for _ in range(2):
+        study = study_of(finished_copy)
+        assert run_study(study, finished_copy / "report", progress=False) == {}
+        write_report(study, finished_copy / "report")
+    assert {*read} == {*(finished_copy / "runs").glob("*/*.trace")}
+    assert {*read.values()} == {1}
+
+
+def test_a_trace_that_was_changed_is_read_again(finished_copy):
+    path = next((finished_copy / "runs").glob("*/test-dev.trace"))
+    trace = Trace.load(path)
+    of = trace.info["data"]["sha256"]
+    assert made.trace_is_of(path, of, trace.rows)
+    assert not made.trace_is_of(path, of, trace.rows + 1)
+    assert not made.trace_is_of(path, "other", trace.rows)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert not made.trace_is_of(path, of, trace.rows)  # its checksum is not that of its content
+    trace.take(slice(5)).save(path)
+    assert made.trace_is_of(path, of, 5)
+    path.unlink()
+    assert not made.trace_is_of(path, of, 5)

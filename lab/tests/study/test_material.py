@@ -124,7 +124,7 @@ def test_methods_that_stop_tokens_are_not_for_pairs(tmp_path, toy_data, monkeypa
 
 
 def test_methods_that_tag_words_are_not_for_texts(tmp_path, toy_data, monkeypatch):
-    tagger = replace(METHODS["de3"], name="tagger", token_exits="words")
+    tagger = replace(METHODS["de3"], name="tagger", task="token-classification")
     monkeypatch.setattr(METHODS, "_parts", {**METHODS._parts, "tagger": tagger})
     with pytest.raises(UsageError, match="Method tagger tags words"):
         Study(spec_of("bb", toy_data, methods=["de3", "tagger"]), tmp_path).check()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from lab.tests.documents.made import run_record
 from lab.tests.study.toys import changed_task, checked, settings, spec_of
 
 from de3bert.errors import UsageError
 from de3bert.methods import METHODS
 from de3lab.study.plan import plan, selected
-from de3lab.study.progress import Clock, duration, work_of
+from de3lab.study.progress import Countdown, duration, work_of
 
 
 @pytest.fixture
@@ -159,11 +160,11 @@ def test_prototypes_are_refreshed_where_there_are_any(toy_data):
 
 def test_time_left_follows_the_work_done(toy_data):
     jobs = plan(spec_of("bb", toy_data))  # four of 240 rows twice, four of 160
-    record = {"training_record": {"seconds": 12.0}}
-    clock = Clock(jobs, [])
+    clock = Countdown(jobs, [])
     assert clock.left() is None
     assert clock.line(jobs[0]).startswith("1 of 12: plain full seed 1 (0 s so far)")
-    clock.done({**record, "task": "plain", "training": "full", "seed": 1})
+    spent = {"seconds": 12.0}
+    clock.done(run_record(task="plain", training="full", seed=1, training_record=spent))
     assert clock.left() == pytest.approx(12.0 / 240 * (7 * 240 + 4 * 160))
     assert clock.line(jobs[3]) == "4 of 12: plain de3 seed 1 (0 s so far, about 2 min left)"
 

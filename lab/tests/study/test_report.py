@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from pathlib import Path
 
 import pytest
+from lab.tests.documents import made
 from lab.tests.study.toys import METHODS as COMPARED
 
 from de3bert.errors import De3Error
 from de3bert.methods import METHODS
+from de3lab.documents import RunRecord, StudyResult
 from de3lab.figures.compare import looks
 from de3lab.study.collect import collect, keep_record
 from de3lab.study.execute import Study
@@ -77,15 +78,15 @@ def alone(finished_copy) -> Study:
 def test_a_report_needs_only_the_records(alone, finished_copy, document):
     again = write_report(alone, finished_copy / "report", exact=False)
     for part in ("scores", "averages", "ranks", "tests", "curves", "flops", "progress"):
-        assert json.loads(json.dumps(again[part])) == document[part]
+        assert again.to_json()[part] == document[part]
 
 
 def test_what_is_missing_is_said(alone, finished_copy):
     for path in (finished_copy / "report" / "runs").glob("both-de3-*"):
         path.unlink()
     found = write_report(alone, finished_copy / "report", exact=False)
-    assert found["progress"] == {"done": 11, "of": 12, "missing": ["both de3 seed 1"]}
-    assert found["complete_tasks"] == ["plain"]
+    assert (found.progress.done, found.progress.missing) == (11, ["both de3 seed 1"])
+    assert found.complete_tasks == ["plain"]
     text = (finished_copy / "report" / "table.md").read_text(encoding="utf-8")
     assert "11 of 12 trainings are finished." in text
     assert "AVG is over the tasks that all have finished: plain." in text
@@ -110,10 +111,10 @@ def test_scores_at_other_speeds_need_the_traces(alone, finished_copy):
 
 def test_a_newer_run_takes_the_place_of_the_old_one(tmp_path, finished):
     path = next((finished / "report" / "runs").glob("*.json"))
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = RunRecord.read(path)
     keep_record(tmp_path, record)
-    keep_record(tmp_path, {**record, "key": "plain-other"})
-    keep_record(tmp_path, {**record, "key": "another seed", "seed": 7})
+    keep_record(tmp_path, record.model_copy(update={"key": "plain-other"}))
+    keep_record(tmp_path, record.model_copy(update={"key": "another seed", "seed": 7}))
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert names == ["another seed.json", "plain-other.json"]
 
@@ -131,27 +132,25 @@ def test_damaged_records_are_named(tmp_path, content, alone):
 # ---- tables
 
 
-def small(**changes):
+def small() -> StudyResult:
     """A document with one speed and two tasks, of which the second has two metrics."""
-    names = ["full", "a_b", "c", "de3"]
 
     def score(mean, sd=None, **each):
-        return {"mean": mean, "sd": sd, "n": 2, "each": each or {"accuracy": mean}}
+        return {**made.score({"1": mean, "2": mean}, sd=sd), "each": each or {"accuracy": mean}}
 
-    return {
-        "title": "T & {co}",
-        "progress": {"done": 3, "of": 4, "missing": ["x"]},
-        "chosen": "de3",
-        "significant_below": 0.05,
-        "complete_tasks": ["one"],
-        "methods": [{"name": name, "ranked": True} for name in names],
-        "tasks": [
-            {"name": "one", "metrics": ["accuracy"], "test": "dev", "seeds": [1, 2]},
-            {"name": "two", "metrics": ["f1", "accuracy"], "test": "dev", "seeds": [1]},
-        ],
-        "exits": {"one": {"c": {}}, "two": {"c": {}}},
-        "points": {"one": {"full": {"mean": 0.91, "sd": 0.002, "layer_speedup": 1.0}}, "two": {}},
-        "scores": {
+    def test(**p):
+        return {"n": 2, "difference": 0.1, "p": None, "t": None, "dz": None, **p}
+
+    full = {"mean": 0.91, "sd": 0.002, "n": 2, "layer_speedup": 1.0}
+    return made.study_result(
+        title="T & {co}",
+        progress={"done": 3, "of": 4, "missing": ["x"]},
+        complete_tasks=["one"],
+        methods=[made.method(name) for name in ("full", "a_b", "c", "de3")],
+        tasks=[made.task("one", seeds=[1, 2]), made.task("two", ("f1", "accuracy"))],
+        exits={"one": {"c": {"1": 0.5}}, "two": {"c": {"1": 0.5}}},
+        points={"one": {"full": full}, "two": {}},
+        scores={
             "2": {
                 "one": {"a_b": score(0.801, 0.01), "c": score(0.9, 0.02), "de3": score(0.9, 0.0)},
                 "two": {
@@ -159,15 +158,14 @@ def small(**changes):
                 },
             }
         },
-        "averages": {"2": {"methods": {"a_b": 0.801, "c": 0.9, "de3": 0.9}}},
-        "tests": {
+        averages={"2": {"tasks": ["one"], "methods": {"a_b": 0.801, "c": 0.9, "de3": 0.9}}},
+        tests={
             "2": {
-                "a_b": {"tasks": {"one": {"p_holm": 0.01}}, "over_tasks": {"p": 0.2}},
-                "c": {"tasks": {"one": {"p_holm": None}}, "over_tasks": {"p": 0.04}},
+                "a_b": {"tasks": {"one": test(p_holm=0.01)}, "over_tasks": test(p=0.2)},
+                "c": {"tasks": {"one": test(p_holm=None)}, "over_tasks": test(p=0.04)},
             }
         },
-        **changes,
-    }  # fmt: skip
+    )  # fmt: skip
 
 
 def test_the_markdown_table():
@@ -196,11 +194,11 @@ def test_the_latex_table_is_well_formed():
 
 
 def test_tables_of_the_finished_study(finished, document):
-    for block in blocks_of(document):
-        assert all(len(cells) == len(block.columns) for cells in block.rows.values())
+    for block in blocks_of(StudyResult.model_validate(document)):
+        assert all(len(cells) == len(block.columns) for cells in block.rows)
         if not block.title.startswith("Models"):
-            for number, _ in enumerate(block.columns):
-                places = [row[number].place for row in block.rows.values() if row[number]]
+            for number in range(1, len(block.columns)):
+                places = [row[number].place for row in block.rows if row[number]]
                 assert 1 in places
     assert "oracle" in (finished / "report" / "table.md").read_text(encoding="utf-8")
     assert [*METHODS]  # the registry was not changed by any of this

@@ -11,7 +11,7 @@ from de3bert.exits.calibrate import LAMBDA_GRID
 from de3bert.exits.family import Family
 from de3bert.exits.metrics import score
 from de3bert.exits.temperature import fit_temperatures
-from de3lab.study.lines import Line, speed_grid
+from de3lab.study.lines import ScoreLine, speed_grid
 from de3lab.study.scoring import exit_scores, score_method
 
 SPEEDS = [1.0, 1.5, 2.0, 3.0, 6.0, 7.0]
@@ -28,7 +28,8 @@ def test():
 
 
 def scored(name, calibration, test, metrics=("accuracy",), speeds=SPEEDS):
-    return score_method(name, calibration, {"t": test}, list(metrics), speeds)
+    found = score_method(name, calibration, {"t": test}, list(metrics), speeds)
+    return found.model_dump(exclude_unset=True)
 
 
 def test_lambda_is_chosen_on_calibration_rows_at_every_speed(calibration, test):
@@ -80,7 +81,7 @@ def test_between_points_scores_are_linear_in_layers():
     logits[:, :, 0] = 2.0
     logits[0, 2] = [0.0, 2.0]
     trace = make_trace(logits, [1] + [0] * 9)
-    line = Line.of(trace, Family.parse("patience"), ["accuracy"])
+    line = ScoreLine.of(trace, Family.parse("patience"), ["accuracy"])
     assert line.reach == (1.0, 1.5)
     assert line.at(1.2) == pytest.approx(0.95)  # 2.5 layers: half way between 1.0 and 0.9
     assert not line.reaches(1.51)

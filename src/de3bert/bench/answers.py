@@ -11,7 +11,7 @@ from de3bert.data.tokens import TextInput
 from de3bert.errors import UsageError
 from de3bert.runtime.classifier import FULL, Classifier
 from de3bert.runtime.evaluate import class_numbers
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 
 __all__ = ["Reference", "find_reference", "is_exact", "right_labels"]
 

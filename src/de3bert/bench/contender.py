@@ -18,12 +18,12 @@ from de3bert.bench.material import Material
 from de3bert.data.tokens import Encoded, TextInput, TokenRow
 from de3bert.exits import signals
 from de3bert.registry import Registry
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 
 __all__ = ["CONTENDERS", "HALF", "ORT_POOL", "Contender", "Maker", "Static", "find"]
 
 HALF = "layer-k"  # also the name under which layer-1, layer-2 ... are registered
-ORT_POOL = "onnxruntime"  # all sessions of a process share one
+ORT_POOL = "onnx"  # all sessions of a process share one; pools have the names of back ends
 NUMBERED = re.compile(r"layer-\d+")
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from de3bert.errors import UsageError
 from de3bert.files import replace_file
+from de3bert.runtime.bundle_backend import BundleBackend
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import check_folder, load, read_config
 from de3bert.runtime.manifest import Manifest, is_bundle
-from de3bert.runtime.onnx_backend import OnnxBackend
+from de3bert.runtime.sessions import share_threads
 from de3bert.runtime.weights import weights_sha256
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Material:
 
     def __init__(self, bundle: Classifier, model: str | Path | None, folder: Path) -> None:
         backend = bundle.backend
-        assert isinstance(backend, OnnxBackend)  # see load_bundle
+        assert isinstance(backend, BundleBackend)  # see load_bundle
         self.bundle = bundle
         self.manifest = backend.manifest
         self.encoder = backend.encoder
@@ -108,11 +109,14 @@ def _find_model(bundle: Classifier, manifest: Manifest, given: str | Path | None
     return folder
 
 
-def load_bundle(folder: str | Path, threads: int | None = None) -> Classifier:
+def load_bundle(
+    folder: str | Path, threads: int | None = None, backend: str | None = None
+) -> Classifier:
     """A bundle; anything else is refused, for only bundles are measured."""
     if not is_bundle(folder):
         raise UsageError(
             f"{folder} is not a bundle, and times of anything else would not be those of a "
             f"service. Make one with: de3 export {folder} --out DIR"
         )
-    return load(folder, threads=threads)
+    share_threads(threads)  # the baselines need the pool too, whoever runs the bundle
+    return load(folder, threads=threads, backend=backend)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from de3bert.bench.contender import Contender
 from de3bert.bench.timing import SYSTEM, Clock, Seconds, alternate
 from de3bert.data.tokens import TextInput
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 
 __all__ = ["BATCH_SIZES", "Measured", "Note", "best_batch_size", "measure"]
 

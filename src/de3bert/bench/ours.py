@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from de3bert.bench.contender import ORT_POOL
 from de3bert.data.tokens import TextInput, TokenRow
 from de3bert.exits import Policy
 from de3bert.exits.rules import Full
+from de3bert.runtime.bundle_backend import BundleBackend
 from de3bert.runtime.classifier import FULL, Classifier
-from de3bert.runtime.onnx_backend import OnnxBackend
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 
 __all__ = ["Ours", "at_points"]
 
 
 @dataclass(frozen=True)
 class Ours:
-    """A bundle at one point."""
+    """A bundle at one point.
+
+    Attributes:
+        pool: the back end that runs it, which has its own threads.
+    """
 
     name: str
     precision: str
+    pool: str
     point: str
     policy: Policy
     classifier: Classifier
-
-    @property
-    def pool(self) -> str:
-        return ORT_POOL
 
     @property
     def full_depth(self) -> bool:
@@ -45,11 +45,19 @@ def at_points(
     classifier: Classifier, points: Sequence[str] | None, prefix: str = "ours"
 ) -> list[Ours]:
     """One contender per point; None takes full depth and every point the bundle has."""
-    backend = classifier.backend
-    assert isinstance(backend, OnnxBackend)  # see load_bundle
+    backend, opening = classifier.backend, classifier.opening
+    assert isinstance(backend, BundleBackend)  # see load_bundle
+    assert opening is not None
+    assert opening.backend is not None
     names = [FULL, *classifier.points] if points is None else points
     return [
-        Ours(f"{prefix}:{name}", backend.manifest.precision, name, classifier.policy(name),
-             classifier)
+        Ours(
+            name=f"{prefix}:{name}",
+            precision=backend.manifest.precision,
+            pool=opening.backend,
+            point=name,
+            policy=classifier.policy(name),
+            classifier=classifier,
+        )
         for name in dict.fromkeys(names)
-    ]  # fmt: skip
+    ]

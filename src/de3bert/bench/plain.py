@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedModel
 
 from de3bert.errors import De3Error
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.heads import Reading
 from de3bert.model.pretrained import from_config
 
 __all__ = ["FirstLayers", "PlainClassifier", "genuine_backbone", "write_plain_graph"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 
 
 class PlainClassifier(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from de3bert.bench.measure import Measured
 from de3bert.bench.ours import Ours
 from de3bert.bench.timing import Interval, bootstrap, over_rounds
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
-from de3bert.runtime.prediction import Prediction
+from de3bert.tasks.answers import Prediction
 
 __all__ = ["contender_rows", "latency_table", "ratio_table", "token_lengths"]
 
@@ -41,10 +42,26 @@ def contender_rows(
         row = _own_row(each, reference, labels)
         row["efficiency"] = _efficiency(each, row["layer_speedup"], known)
         row["against"] = {
-            base.contender.name: _against(each, base) for base in bases if base is not each
+            base.contender.name: _against(each, base)
+            for base in [*bases, *_elsewhere(each, measured)]
+            if base is not each
         }
         rows.append(row)
     return rows
+
+
+def _elsewhere(each: Measured, measured: Sequence[Measured]) -> list[Measured]:
+    """The same bundle at the same point, run by a back end that stands before this one."""
+    own = each.contender
+    if not isinstance(own, Ours):
+        return []
+    return [
+        other
+        for other in takewhile(lambda other: other is not each, measured)
+        if isinstance(other.contender, Ours)
+        and other.contender.pool != own.pool
+        and (other.contender.precision, other.contender.point) == (own.precision, own.point)
+    ]
 
 
 def _own_row(each: Measured, reference: Reference, labels: Sequence[str] | None) -> dict[str, Any]:
@@ -67,7 +84,8 @@ def _own_row(each: Measured, reference: Reference, labels: Sequence[str] | None)
     }
     if isinstance(contender, Ours):
         exits = exit_histogram(layers, contender.classifier.backend.exit_layers)
-        row |= {"ours": True, "point": contender.point, "policy": str(contender.policy)}
+        row |= {"ours": True, "backend": contender.pool, "point": contender.point}
+        row["policy"] = str(contender.policy)
         row["exit_histogram"] = {str(layer): count for layer, count in exits.items()}
     return row
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 # Each of these registers its contenders; none imports a model library before it is needed.
 from de3bert.bench import graphs, hf, openvino
 from de3bert.bench.answers import find_reference, right_labels
@@ -22,16 +20,19 @@ from de3bert.bench.material import Material, load_bundle
 from de3bert.bench.measure import Note, measure
 from de3bert.bench.ours import Ours, at_points
 from de3bert.bench.report import contender_rows, token_lengths
+from de3bert.bench.sampling import draw_rows
 from de3bert.bench.timing import SYSTEM, Clock
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.machine import machine, versions
+from de3bert.runtime.backends import checked_backend
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.manifest import Manifest
 
 __all__ = ["Request", "graphs", "hf", "openvino", "run_bench"]
 
 SCHEMA = 1
+DEFAULT = "onnx"  # what runs a bundle unless something else is asked for
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Request:
         points: operating points; None takes full depth and all that the bundle has.
         model: the model folder the bundle was made from; None looks where it was then.
         int8: an int8 bundle of the same model, measured too.
+        backends: what runs the bundles, each measured beside the others.
         rounds: how often each text, and the whole list, is timed.
         texts: how many texts are drawn from the data.
     """
@@ -53,6 +55,7 @@ class Request:
     points: tuple[str, ...] | None = None
     model: str | None = None
     int8: str | None = None
+    backends: tuple[str, ...] = (DEFAULT,)
     rounds: int = 5
     texts: int = 200
     threads: int | None = None
@@ -61,6 +64,8 @@ class Request:
     def __post_init__(self) -> None:
         for name in self.against:
             find(name)
+        for name in self.backends:
+            checked_backend(name)
         if self.rounds < 1 or self.texts < 1:
             raise UsageError(
                 f"rounds and texts must be at least 1, got {self.rounds} and {self.texts}."
@@ -76,8 +81,8 @@ def run_bench(
     note: Note = lambda _: None,
 ) -> dict[str, Any]:
     """Compares a bundle with its baselines on a table's texts; plain JSON values come out."""
-    bundle = load_bundle(request.bundle, request.threads)
-    table = _sample(table, request.texts, request.seed)
+    bundle = load_bundle(request.bundle, request.threads, request.backends[0])
+    table = draw_rows(table, request.texts, request.seed)
     texts = table.inputs()
     warnings: list[str] = []
     labels = right_labels(bundle, table, warnings)
@@ -135,11 +140,7 @@ def _contenders(
     request: Request, bundle: Classifier, note: Callable[[str], None]
 ) -> Iterator[tuple[list[Contender], list[Ours]]]:
     """Baselines and ours. All that can be wrong is said before the first graph is exported."""
-    ours = at_points(bundle, request.points)
-    if request.int8 is not None:
-        int8 = load_bundle(request.int8)
-        _check_same_model(bundle, int8)
-        ours += at_points(int8, request.points, prefix="ours-int8")
+    ours = list(_ours(request, bundle))
     if not request.against:
         yield [], ours
         return
@@ -157,6 +158,20 @@ def _contenders(
             material.close()
 
 
+def _ours(request: Request, bundle: Classifier) -> Iterator[Ours]:
+    """The bundles at every point, by one back end after the other."""
+    for backend in dict.fromkeys(request.backends):
+        suffix = "" if backend == DEFAULT else f"-{backend}"
+        own = bundle
+        if backend != request.backends[0]:
+            own = load_bundle(request.bundle, request.threads, backend)
+        yield from at_points(own, request.points, prefix=f"ours{suffix}")
+        if request.int8 is not None:
+            int8 = load_bundle(request.int8, request.threads, backend)
+            _check_same_model(bundle, int8)
+            yield from at_points(int8, request.points, prefix=f"ours-int8{suffix}")
+
+
 def _check_same_model(bundle: Classifier, int8: Classifier) -> None:
     """Two bundles compare only if they were made of one model."""
     folders = (Path(each.source) for each in (bundle, int8))
@@ -166,14 +181,6 @@ def _check_same_model(bundle: Classifier, int8: Classifier) -> None:
             f"{int8.source} (--int8) was made of another model than {bundle.source}: their times "
             "and answers do not compare."
         )
-
-
-def _sample(table: Table, texts: int, seed: int) -> Table:
-    """Rows from all over the table, in its order: files are often sorted."""
-    if len(table) <= texts:
-        return table
-    chosen = np.random.default_rng(seed).permutation(len(table))[:texts]
-    return table.take(np.sort(chosen).tolist())
 
 
 def _versions() -> dict[str, str]:

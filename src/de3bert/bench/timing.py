@@ -34,7 +34,7 @@ PAUSE = 0.003  # between two turns on the same pool
 WINDOW = 0.002  # how long the process is watched at a time
 QUIET, IN_A_ROW = 0.1, 2  # so little of a core, and in so many windows, is quiet
 LONGEST = 1.0  # then it is something else that keeps the process busy, and it will go on
-LEVEL = 0.95
+CONFIDENCE = 0.95
 RESAMPLES = 2000
 BLOCK = 50  # resamples drawn at once: bounds the memory, not the result
 
@@ -142,16 +142,20 @@ def bootstrap(
         theirs, ours: (items, rounds).
         statistic: `np.mean` or `np.median`.
     """
-    rng = np.random.default_rng(seed)
-    items = len(ours)
-    ratios = []
-    for start in range(0, resamples, BLOCK):
-        draws = rng.integers(0, items, (min(BLOCK, resamples - start), items))
-        both = (statistic(each[draws], axis=(1, 2)) for each in (theirs, ours))
-        ratios.append(np.divide(*both))
-    tail = 100 * (1 - LEVEL) / 2
-    low, high = np.percentile(np.concatenate(ratios), [tail, 100 - tail])
-    return Interval(float(statistic(theirs) / statistic(ours)), float(low), float(high))
+    from scipy import stats  # slow to import
+
+    def ratio(items: NDArray[np.int64], axis: int) -> Any:
+        both = (statistic(each[items], axis=(axis - 1, axis)) for each in (theirs, ours))
+        return np.divide(*both)
+
+    value = float(statistic(theirs) / statistic(ours))
+    if len(ours) < 2:
+        return Interval(value, value, value)  # every resample is the same
+    found = stats.bootstrap(
+        (np.arange(len(ours)),), ratio, n_resamples=resamples, batch=BLOCK, vectorized=True,
+        confidence_level=CONFIDENCE, method="percentile", random_state=np.random.default_rng(seed),
+    ).confidence_interval  # fmt: skip
+    return Interval(value, float(found.low), float(found.high))
 
 
 def over_rounds(values: NDArray[np.float64]) -> Interval:
@@ -163,5 +167,5 @@ def over_rounds(values: NDArray[np.float64]) -> Interval:
     middle, rounds = float(logs.mean()), len(values)
     if rounds < 2:
         return Interval(math.exp(middle), None, None)
-    reach = float(stdtrit(rounds - 1, (1 + LEVEL) / 2) * logs.std(ddof=1) / math.sqrt(rounds))
+    reach = float(stdtrit(rounds - 1, (1 + CONFIDENCE) / 2) * logs.std(ddof=1) / math.sqrt(rounds))
     return Interval(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))

@@ -38,6 +38,10 @@ ModelFolder = Annotated[
     str | None,
     typer.Option(help="Model folder the bundle was made from; by default where it was then."),
 ]
+Backends = Annotated[
+    str,
+    typer.Option("--backend", help="What runs the bundle, several with commas: onnx,openvino."),
+]
 Int8 = Annotated[str | None, typer.Option(help="An int8 bundle of the same model, timed too.")]
 Rounds = Annotated[int, typer.Option(min=1, help="How often each text and the list are timed.")]
 Texts = Annotated[int, typer.Option(min=1, help="How many texts are drawn from the data.")]
@@ -51,6 +55,7 @@ def run(
     points: Points = None,
     model: ModelFolder = None,
     int8: Int8 = None,
+    backend: Backends = "onnx",
     rounds: Rounds = 5,
     texts: Texts = 200,
     threads: Threads = None,
@@ -74,6 +79,7 @@ def run(
         points=_names(points, "--points"),
         model=model,
         int8=int8,
+        backends=_names(backend, "--backend") or (),
         rounds=rounds,
         texts=texts,
         threads=threads,

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from de3bert.cli import words
 from de3bert.cli.options import (
+    Backend,
     BatchSize,
     Force,
     Json,
@@ -70,6 +70,7 @@ def run(
     split: Split = None,
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
+    backend: Backend = None,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -78,37 +79,35 @@ def run(
     voice = Voice(json, quiet)
     if confidence is not None:
         target = f"{target} confidence={confidence!r}"
-    names = label_names_of(label_names)
-    columns: dict[str, Any] = {"split": split, "config": config, "label_names": names}
+    from de3bert.data.read import read_table
+    from de3bert.exits.calibrate import NEED_LABELS
+    from de3bert.exits.points import Target
+    from de3bert.runtime.calibration import calibrate_model
+    from de3bert.runtime.load import task_of_model
+
+    wanted, task = Target.parse(target), task_of_model(model)
+    task.check_target(wanted, unlabelled is not None)
+    table = traffic = None
+    if data is not None:
+        table = task.read(
+            data, text=text, text_pair=text_pair, label=label, split=split, config=config,
+            need_labels=wanted.kind in NEED_LABELS or label is not None,
+            label_names=label_names_of(label_names),
+        )  # fmt: skip
+    if unlabelled is not None:
+        traffic = read_table(unlabelled, text=text, text_pair=text_pair, need_labels=False)
     given: dict[str, Any] = {
         "family": family, "wide": wide, "metric": metric, "default": default, "force": force,
-        "batch_size": batch_size, "progress": voice.progress("tracing"),
+        "batch_size": batch_size, "progress": voice.progress("tracing"), "backend": backend,
     }  # fmt: skip
-    if words.is_word_model(model):
-        words.refuse_targets(model, target, unlabelled)
-        table_of = words.reader(data, text, text_pair, label, **columns)
-        point = words.calibrate(model, target, name, table_of, trace, **given)
-    else:
-        from de3bert.data.read import read_table
-        from de3bert.exits.calibrate import NEED_LABELS
-        from de3bert.exits.points import Target
-        from de3bert.runtime.calibration import calibrate_model
-
-        wanted = Target.parse(target)
-        texts: dict[str, Any] = {"text": text, "text_pair": text_pair}
-        table = traffic = None
-        if data is not None:
-            need = wanted.kind in NEED_LABELS or label is not None
-            table = read_table(data, **texts, label=label, need_labels=need, **columns)
-        if unlabelled is not None:
-            traffic = read_table(unlabelled, **texts, need_labels=False)
-        point = calibrate_model(
-            model, target, name, table=table, trace=trace, unlabelled=traffic, **given
-        )
+    point = calibrate_model(
+        model, target, name, table=table, trace=trace, unlabelled=traffic, **given
+    )
     seen = point.measured
     cut = (seen["data"] or {}).get("truncated")
     if cut:
-        voice.warn(f"{cut} of {seen['rows']} texts were longer than the model's limit and were cut")
+        count = f"{cut} of {seen.get('sentences', seen['rows'])} {task.row}"
+        voice.warn(f"{count} were longer than the model's limit and were cut")
     for warning in seen.get("warnings", []):
         voice.warn(warning)
     rows = [

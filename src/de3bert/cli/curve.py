@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from de3bert.cli.options import Json, Quiet
+from de3bert.cli.options import Backend, Json, Quiet
 from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
 from de3bert.files import check_file_place
@@ -36,7 +36,10 @@ def run(
         str | None,
         typer.Option(help="Texts to run the bundle of --profile on, beside what is predicted."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="accuracy, f1, macro_f1, matthews.")] = "accuracy",
+    metric: Annotated[
+        str, typer.Option(help="accuracy, f1, macro_f1, matthews (words: span_f1).")
+    ] = "accuracy",
+    backend: Backend = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,11 +53,12 @@ def run(
     if measure is not None and profile is None:
         raise UsageError("--measure runs a bundle; name it with --profile BUNDLE.")
     if profile is not None:
-        from de3bert.runtime.profile import known_profile
+        from de3bert.runtime.profile import check_measured_by, known_profile
 
         cost = known_profile(profile)
+        check_measured_by(cost, profile, backend)
     report = trade_off(traces, family, metric, cost)
-    timed = _timed(str(profile), measure, report) if measure is not None else []
+    timed = _timed(str(profile), measure, report, backend) if measure is not None else []
     single = [line for line in report.lines if len(line.curve) == 1]  # the oracle has one point
     rows = [
         [line.label, *(_shown(line.score_at(speed)) for speed in SPEEDS)]
@@ -78,13 +82,13 @@ def run(
     )
 
 
-def _timed(bundle: str, texts: str, report: TradeOff) -> list[TimedPoint]:
+def _timed(bundle: str, texts: str, report: TradeOff, backend: str | None) -> list[TimedPoint]:
     from de3bert.data.read import read_table
     from de3bert.runtime.load import load
     from de3bert.runtime.timed import time_curve
 
     inputs = read_table(texts, limit=MEASURED, need_labels=False).inputs()
-    return time_curve(load(bundle), inputs, report.lines[0].curve)
+    return time_curve(load(bundle, backend=backend), inputs, report.lines[0].curve)
 
 
 def _tables(timed: list[TimedPoint]) -> list[object]:

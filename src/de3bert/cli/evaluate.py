@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from de3bert.cli import words
 from de3bert.cli.options import (
+    Backend,
     BatchSize,
     Data,
     Json,
@@ -45,37 +45,36 @@ def run(
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
+    backend: Backend = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Score a model on labelled rows; rows really leave at their exits."""
     voice = Voice(json, quiet)
-    names = label_names_of(label_names)
-    columns: dict[str, Any] = {"split": split, "config": config, "label_names": names}
-    if words.is_word_model(model):
-        table_of = words.reader(data, text, text_pair, label, **columns)
-        words.evaluate(voice, model, table_of, point, policy, metric, batch_size, threads)
-        return
-    from de3bert.data.read import read_table
     from de3bert.runtime.evaluate import check_request, evaluate
-    from de3bert.runtime.load import load
+    from de3bert.runtime.load import load, task_of_model
 
-    table = read_table(data, text=text, text_pair=text_pair, label=label, **columns)
+    task = task_of_model(model)
+    table = task.read(
+        data, text=text, text_pair=text_pair, label=label, split=split, config=config,
+        label_names=label_names_of(label_names),
+    )  # fmt: skip
     check_request(model, table, point, policy, metric)
-    classifier = load(model, threads=threads)
+    classifier = load(model, threads=threads, backend=backend)
     found = evaluate(
         classifier, table, point=point, policy=policy, metric=metric, batch_size=batch_size,
         progress=voice.progress("evaluating"),
     )  # fmt: skip
     if found.truncated:
-        limit = classifier.config.max_length
-        voice.warn(f"{found.truncated} of {found.rows} texts were cut to {limit} tokens")
+        count = f"{found.truncated} of {len(table)}"
+        voice.warn(task.cut.format(count=count, limit=classifier.config.max_length))
     low, high = found.score_interval
     summary = [
         ["policy", found.policy],
         [found.metric, f"{found.score:.4f} (95 % interval {low:.4f} to {high:.4f})"],
         *([name, f"{value:.4f}"] for name, value in found.scores.items() if name != found.metric),
         ["mean layers", f"{found.layers_mean:.2f} of {classifier.depth}"],
+        *_sentence_lines(found),
         ["layer speed-up", f"{found.layer_speedup:.2f}"],
         *_token_lines(found),
         ["rows", f"{found.rows} in {found.seconds:.1f} s"],
@@ -88,6 +87,14 @@ def run(
         "",
         grid(list(found.per_class[0]), classes),
     )
+
+
+def _sentence_lines(found: Evaluation) -> list[list[str]]:
+    """Where rows are words: those above are layers of a mean piece of one."""
+    if found.sentence_layers_mean is None:
+        return []
+    mean = f"{found.sentence_layers_mean:.2f}, {found.sentences} of them"
+    return [["mean layers of a sentence", mean]]
 
 
 def _token_lines(found: Evaluation) -> list[list[str]]:

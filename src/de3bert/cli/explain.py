@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from de3bert.cli.options import (
+    Backend,
     Json,
     Model,
     Point,
@@ -28,6 +29,7 @@ def run(
     point: Point = None,
     policy: PolicyLine = None,
     threads: Threads = None,
+    backend: Backend = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -36,5 +38,5 @@ def run(
     from de3bert.runtime.load import load
 
     given = text if pair is None else (text, pair)
-    found = load(model, threads=threads).explain(given, point=point, policy=policy)
+    found = load(model, threads=threads, backend=backend).explain(given, point=point, policy=policy)
     voice.result(found.to_json(), str(found))

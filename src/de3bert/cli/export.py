@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from de3bert.cli import words
 from de3bert.cli.options import (
     Force,
     Json,
@@ -52,15 +51,15 @@ def run(
 ) -> None:
     """Write a model as ONNX graphs, one per stretch of layers, with tokenizer and points."""
     voice = Voice(json, quiet)
-    words.refuse(model, "export", "Models of words run with torch; there is no bundle of them.")
     layers = layer_list(exits) if exits is not None else None
     check_folder_place(out)
-    from de3bert.data.read import read_table
     from de3bert.export.bundle import export_model
+    from de3bert.runtime.load import task_of_model
 
+    task = task_of_model(model)
     table = None
     if data is not None:
-        table = read_table(
+        table = task.read(
             data, text=text, text_pair=text_pair, label=label, split=split, config=config,
             label_names=label_names_of(label_names),
         )  # fmt: skip
@@ -74,7 +73,7 @@ def run(
         ["precision", done.precision],
         ["exits", ", ".join(map(str, done.exit_layers))],
         ["size", f"{done.bytes / 1e6:.1f} MB"],
-        ["fp32 graphs against the model", f"signals within {seen.signals:.1g} ({seen.rows} texts)"],
+        ["fp32 graphs against the model", f"signals within {seen.signals:.1g} ({seen.rows} rows)"],
     ]
     shown: list[object] = [grid(["bundle", str(out)], facts)]
     again = done.recalibrated

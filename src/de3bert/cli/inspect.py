@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from de3bert.cli.options import Json, Model, Quiet
+from de3bert.cli.options import Backend, Json, Model, Quiet
 from de3bert.cli.output import Voice, brief, grid
 from de3bert.limits import shown_size
 from de3bert.printable import cut_list
@@ -32,13 +32,13 @@ MEANINGS: dict[str, Callable[[Any], str]] = {
 NAMES = {"numbered_labels": "numbers as labels", "text_pairs": "a row is", "bytes": "size"}
 
 
-def run(model: Model, json: Json = False, quiet: Quiet = False) -> None:
+def run(model: Model, backend: Backend = None, json: Json = False, quiet: Quiet = False) -> None:
     """Summarise a model: backbone, exits, sizes, operating points."""
     voice = Voice(json, quiet)
     from de3bert.runtime.load import load
     from de3bert.runtime.summary import summarise
 
-    found = summarise(load(model))
+    found = summarise(load(model, backend=backend))
     points = [
         [name, brief(point["policy"]), point["target"], *(seen.get(key) for key in MEASURED)]
         for name, point in found["points"].items()

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "BatchSize", "Data", "Force", "Json", "Label", "LabelNames", "Metric", "Model", "Out", "Point",
-    "PolicyLine", "Quiet", "Split", "SplitConfig", "Text", "TextPair", "Threads",
+    "Backend", "BatchSize", "Data", "Force", "Json", "Label", "LabelNames", "Metric", "Model",
+    "Out", "Point", "PolicyLine", "Quiet", "Split", "SplitConfig", "Text", "TextPair", "Threads",
 ]  # fmt: skip
 
 Model = Annotated[str, typer.Argument(help="Bundle, model folder or hub id.", show_default=False)]
@@ -44,6 +44,13 @@ Metric = Annotated[
     str | None,
     typer.Option(
         help="accuracy, f1, macro_f1, matthews (words: span_f1); by default the model's own."
+    ),
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        help="What runs the model: torch (a model folder), onnx or openvino (a bundle); by default "
+        "torch or onnx."
     ),
 ]
 BatchSize = Annotated[int, typer.Option(min=1, help="Rows per batch.")]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from de3bert.cli import words
 from de3bert.cli.answers import answer
 from de3bert.cli.options import (
+    Backend,
     BatchSize,
     Json,
     Model,
@@ -22,7 +22,6 @@ from de3bert.cli.options import (
     Threads,
 )
 from de3bert.cli.output import Voice
-from de3bert.errors import UsageError
 from de3bert.files import check_file_place, read_json, write_json
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ def run(
     text_pair: TextPair = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
+    backend: Backend = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -60,26 +60,21 @@ def run(
     Answers come as the input does, in its order. A row that cannot be answered has `error` and its
     line in place of an answer, and the exit code is 1.
 
-    With a model of words: tags, scores and exit_layers of every word; lines are split at spaces.
+    With a tagger: tags, scores and exit_layers of every word; lines are split at spaces.
     """
     voice = Voice(json, quiet)
-    if words.is_word_model(model):
-        if state is not None:
-            raise UsageError(f"{model} tags words, and nothing of it learns as it answers: leave "
-                             "out --state.")  # fmt: skip
-        words.predict(voice, model, source, point, policy, text, batch_size, threads, strict)
-        return
-    from de3bert.data.stream import stream_texts
-    from de3bert.runtime.prediction import Prediction
+    from de3bert.runtime.load import task_of_model
 
+    task = task_of_model(model)
     if state is not None:
+        task.check_single(model, "--state, what a policy learns as it answers,")
         check_file_place(state)
-    loaded: list[Classifier] = []
+    loaded: list[Classifier[Any]] = []
 
-    def load() -> Classifier:
+    def load() -> Classifier[Any]:
         from de3bert.runtime.load import load
 
-        loaded.append(load(model, threads=threads))
+        loaded.append(load(model, threads=threads, backend=backend))
         if state is not None and state.exists():
             loaded[0].resume(read_json(state, "It is the file of --state."))
         return loaded[0]
@@ -87,15 +82,15 @@ def run(
     try:
         answer(
             voice,
-            stream_texts(source, sys.stdin.buffer, text=text, text_pair=text_pair),
+            task.stream(source, sys.stdin.buffer, text=text, text_pair=text_pair),
             load,
-            Prediction,
+            task.answer,
             point=point,
             policy=policy,
             batch_size=batch_size,
             strict=strict,
             waits=source == "-",
-            cut="{count} texts were cut to {limit} tokens",
+            cut=task.cut,
         )
     finally:
         if state is not None and loaded and (learned := loaded[0].learned()):

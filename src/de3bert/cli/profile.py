@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from de3bert.cli.options import Json, Model, Quiet, Threads
+from de3bert.cli.options import Backend, Json, Model, Quiet, Threads
 from de3bert.cli.output import Voice, grid
 from de3bert.files import check_file_place
 
@@ -22,6 +22,7 @@ def run(
     ] = None,
     rounds: Annotated[int, typer.Option(min=3, help="Measurements of each case.")] = 15,
     threads: Threads = None,
+    backend: Backend = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -34,7 +35,7 @@ def run(
     if Path(model).is_dir():
         check_file_place(Path(model) / PROFILE)
     cost = profile(
-        load(model, threads=threads),
+        load(model, threads=threads, backend=backend),
         batches=layer_list(batches),
         lengths=layer_list(lengths) if lengths else None,
         rounds=rounds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from de3bert.cli.options import (
+    Backend,
     BatchSize,
     Data,
     Json,
@@ -36,28 +37,30 @@ def run(
     config: SplitConfig = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
+    backend: Backend = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Record logits and prototype distances of all exits for every row."""
     voice = Voice(json, quiet)
     check_file_place(out)
-    from de3bert.data.read import read_table
     from de3bert.runtime.evaluate import trace_table
-    from de3bert.runtime.load import load
+    from de3bert.runtime.load import load, task_of_model
 
-    table = read_table(
+    task = task_of_model(model)
+    table = task.read(
         data, text=text, text_pair=text_pair, label=label, split=split, config=config,
         need_labels=False, label_names=label_names_of(label_names),
     )  # fmt: skip
-    classifier = load(model, threads=threads)
+    classifier = load(model, threads=threads, backend=backend)
     recorded = trace_table(
         classifier, table, batch_size=batch_size, progress=voice.progress("tracing")
     )
     recorded.save(out)
     cut = classifier.truncated
     if cut:
-        voice.warn(f"{cut} of {len(table)} texts were cut to {classifier.config.max_length} tokens")
+        limit = classifier.config.max_length
+        voice.warn(task.cut.format(count=f"{cut} of {len(table)}", limit=limit))
     document = {
         "trace": str(out),
         "rows": recorded.rows,

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from de3bert.cli import words
 from de3bert.cli.options import Json, Label, LabelNames, Out, Quiet, Text, TextPair
 from de3bert.cli.output import Voice, grid
 from de3bert.data.label_names import label_names_of
 
 if TYPE_CHECKING:
     from de3bert.data.table import Table
-    from de3bert.data.words import WordTable
     from de3bert.training.recipe import DataRecipe
 
 EXAMPLE = "Example: de3 train --data reviews.csv --backbone distilbert-base-uncased --out runs/mine"
@@ -36,7 +34,10 @@ def run(
         typer.Option(help="A trained full model to learn from; by default one is trained first."),
     ] = None,
     task: Annotated[
-        str | None, typer.Option(help="text, or words for files of words with a tag each.")
+        str | None,
+        typer.Option(
+            help="text-classification, or token-classification for words with a tag each."
+        ),
     ] = None,
     calibration: Annotated[
         str | None, typer.Option(help="Calibration rows; by default a tenth of the training rows.")
@@ -113,32 +114,21 @@ def run(
     )
 
 
-def _read_test(data: DataRecipe) -> Table | WordTable | None:
+def _read_test(data: DataRecipe) -> Table[Any] | None:
     """The recipe's test rows, if it names any; before the training, lest it ends in an error."""
     if data.test is None:
         return None
-    from de3bert.data.read import read_table
-    from de3bert.data.words import read_words
+    from de3bert.training.splits import read_source
 
-    config = data.config if data.test_split else None
-    more: dict[str, Any] = {"split": data.test_split, "config": config}
-    more["label_names"] = data.numbered_names
-    if data.task == "words":
-        return read_words(data.test, words=data.text, tags=data.label, **more)
-    return read_table(data.test, text=data.text, text_pair=data.text_pair, label=data.label, **more)
+    return read_source(data, data.test, data.test_split)
 
 
-def _score_test(
-    voice: Voice, table: Table | WordTable | None, folder: Path
-) -> dict[str, Any] | None:
+def _score_test(voice: Voice, table: Table[Any] | None, folder: Path) -> dict[str, Any] | None:
     """Full-depth scores on the test rows, if there are any."""
     if table is None:
         return None
-    from de3bert.data.words import WordTable
     from de3bert.runtime.evaluate import evaluate
     from de3bert.runtime.load import load
 
     label = voice.progress("scoring the test rows")
-    if isinstance(table, WordTable):
-        return words.score_test(table, folder, label)
     return evaluate(load(folder), table, policy="full", progress=label).to_json()

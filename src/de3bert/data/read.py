@@ -19,7 +19,7 @@ from de3bert.data.table import Table
 from de3bert.data.values import checked_labels, checked_texts
 from de3bert.errors import De3Error, UsageError
 
-__all__ = ["STDIN", "no_file", "place_of", "read_inputs", "read_lines", "read_table"]
+__all__ = ["STDIN", "no_file", "place_of", "read_frame", "read_inputs", "read_lines", "read_table"]
 
 STDIN = "standard input"
 SHOWN = 80  # characters of what was given that a message repeats
@@ -59,7 +59,7 @@ def read_table(
     """
     if limit is not None and limit < 1:
         raise UsageError(f"The limit on rows must be 1 or more, got {limit}.")
-    frame = _read_frame(source, split, config).head(limit)
+    frame = read_frame(source, split, config).head(limit)
     return _table(frame, text, text_pair, label, need_labels, label_names)
 
 
@@ -128,7 +128,8 @@ def _table(
     )
 
 
-def _read_frame(source: object, split: str | None, config: str | None) -> Frame:
+def read_frame(source: object, split: str | None, config: str | None) -> Frame:
+    """The columns of a source, not yet looked at."""
     if not isinstance(source, str | os.PathLike):
         _refuse_parts(frame := frame_of(source), split, config)
         return frame

@@ -11,7 +11,7 @@ from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.printable import cut_list
 
-__all__ = ["drop_repeats", "split_rows"]
+__all__ = ["drop_repeats", "split_rows", "split_sentences"]
 
 Indices = NDArray[np.int64]
 
@@ -54,6 +54,27 @@ def split_rows(
         chosen[name] = np.sort(np.concatenate(taken)).astype(np.int64)
         left = left - counts
     return {name: chosen[name] for name in parts}
+
+
+def split_sentences(numbers: Sequence[Indices], share: float, seed: int) -> tuple[Indices, Indices]:
+    """Sentences to train on and a share of them to hold; a tag is never held alone.
+
+    Args:
+        numbers: The tags of each sentence, (words,) each.
+    """
+    rows = len(numbers)
+    wanted = max(1, round(share * rows))
+    if wanted >= rows:
+        raise UsageError(f"{rows} sentences are too few to hold {share:g} of them for calibration.")
+    mixed = np.random.default_rng(seed).permutation(rows).tolist()
+    held, kept = mixed[:wanted], mixed[wanted:]
+    trained = {tag for index in kept for tag in numbers[index].tolist()}
+    for index in list(held):
+        if not trained.issuperset(numbers[index].tolist()) and len(held) > 1:
+            held.remove(index)
+            kept.append(index)
+            trained.update(numbers[index].tolist())
+    return np.sort(kept), np.sort(held)
 
 
 def drop_repeats(table: Table) -> tuple[Table, int]:

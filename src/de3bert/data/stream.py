@@ -23,7 +23,7 @@ from de3bert.data.values import sound_text
 from de3bert.data.words import choose_words, sound_words
 from de3bert.errors import De3Error, UsageError
 
-__all__ = ["Row", "stream_sentences", "stream_texts"]
+__all__ = ["Row", "Source", "stream_sentences", "stream_texts"]
 
 Source = str | os.PathLike[str]
 Take = Callable[[dict[str, Any]], Any]

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, Generic, SupportsIndex
+
+from typing_extensions import TypeVar
 
 from de3bert.data.label_names import LabelNames
 
 __all__ = ["Table"]
 
 Value = TypeVar("Value")
+Text = TypeVar("Text", default=str)
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Generic[Text]):
     """Checked rows: no text is empty, and labels are all strings or all integers.
 
     Attributes:
-        texts: The text of each row.
+        texts: The text of each row; for taggers the words of each sentence.
         pairs: The second text of each row, for tasks on pairs.
-        labels: The labels as given (`LabelSet` turns them into class numbers).
+        labels: The labels as given (`LabelSet` turns them into class numbers); for taggers a list
+            for each row, with a tag for every word.
         columns: Every column of the source, to be echoed beside predictions.
         source: The file, hub id or kind of object the rows came from.
         sha256: Hash of the source, so that results can name the exact data.
@@ -28,9 +32,9 @@ class Table:
         label_names: What integer labels stand for, where the data or the user says it.
     """
 
-    texts: list[str]
+    texts: list[Text]
     pairs: list[str] | None = None
-    labels: list[str] | list[int] | None = None
+    labels: list[Any] | None = None
     columns: dict[str, list[Any]] = field(default_factory=dict)
     source: str = ""
     sha256: str = ""
@@ -42,20 +46,20 @@ class Table:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def inputs(self) -> list[str] | list[tuple[str, str]]:
+    def inputs(self) -> list[Text] | list[tuple[Text, str]]:
         """What a tokenizer takes: one text, or a tuple of two, per row."""
         if self.pairs is None:
             return list(self.texts)
         return list(zip(self.texts, self.pairs, strict=True))
 
-    def take(self, indices: Sequence[SupportsIndex]) -> Table:
+    def take(self, indices: Sequence[SupportsIndex]) -> Table[Text]:
         """The rows at `indices` (a list or an integer array), in that order."""
         chosen = [int(index) for index in indices]
         return replace(
             self,
             texts=_pick(self.texts, chosen),
             pairs=None if self.pairs is None else _pick(self.pairs, chosen),
-            labels=None if self.labels is None else _pick(self.labels, chosen),  # type: ignore[arg-type]
+            labels=None if self.labels is None else _pick(self.labels, chosen),
             columns={name: _pick(values, chosen) for name, values in self.columns.items()},
         )
 

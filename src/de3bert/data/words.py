@@ -4,74 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any
 
 from de3bert.data.columns import SINGLES, shown_names
 from de3bert.data.conll import ACCEPTED, LINES, sentences_of
 from de3bert.data.decode import read_bytes
-from de3bert.data.formats import FORMATS, read_file, suffix_of
-from de3bert.data.frame import Frame, Unreadable, frame_of
-from de3bert.data.hub import looks_like_id, read_hub
+from de3bert.data.formats import suffix_of
+from de3bert.data.frame import Frame, Unreadable
 from de3bert.data.label_names import LabelNames
 from de3bert.data.labels import label_value
-from de3bert.data.read import place_of
+from de3bert.data.read import place_of, read_frame
+from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.limits import check_limit
 
-__all__ = ["WordTable", "choose_words", "read_words", "sound_words"]
+__all__ = ["choose_words", "read_words", "sound_words"]
 
 WORDS = ("tokens", "words")
 TAGS = ("tags", "ner_tags", "labels", "label")
 HALF = re.compile("[\ud800-\udfff]")  # of a pair of surrogates
 SHOWN = 80  # characters of a value that a message repeats
-
-
-@dataclass(frozen=True)
-class WordTable:
-    """Checked sentences: none is empty, and there is one tag for each word.
-
-    Attributes:
-        sentences: The words of each sentence.
-        tags: Their tags as given (`LabelSet` turns them into numbers); None when there are none.
-        columns: Every column of the source, to be echoed beside predictions.
-        source: Where the sentences came from.
-        sha256: Hash of the source.
-        label_names: What integer tags stand for, where the data or the user says it.
-    """
-
-    sentences: list[list[str]]
-    tags: list[list[str | int]] | None = None
-    columns: dict[str, list[Any]] = field(default_factory=dict)
-    source: str = ""
-    sha256: str = ""
-    label_names: LabelNames | None = None
-
-    def __len__(self) -> int:
-        return len(self.sentences)
-
-    def inputs(self) -> list[list[str]]:
-        """What a tokenizer takes."""
-        return list(self.sentences)
-
-    @property
-    def known_tags(self) -> list[list[str | int]]:
-        """The tags, or a UsageError when there are none."""
-        if self.tags is None:
-            raise UsageError(f"{self.source} has no tags; name their column with --label.")
-        return self.tags
-
-    def take(self, indices: Sequence[SupportsIndex]) -> WordTable:
-        """The sentences at `indices`, in that order."""
-        chosen = [int(index) for index in indices]
-        return replace(
-            self,
-            sentences=[self.sentences[index] for index in chosen],
-            tags=None if self.tags is None else [self.tags[index] for index in chosen],
-            columns={name: [col[i] for i in chosen] for name, col in self.columns.items()},
-        )
 
 
 def read_words(
@@ -84,7 +39,7 @@ def read_words(
     need_tags: bool = True,
     limit: int | None = None,
     label_names: LabelNames | None = None,
-) -> WordTable:
+) -> Table[list[str]]:
     """Checked sentences, with tags if they are needed or happen to be there.
 
     Args:
@@ -94,7 +49,7 @@ def read_words(
         label_names: What integer tags stand for, where the data does not say it.
 
     Example:
-        >>> read_words({"words": [["Ada", "wrote"]], "tags": [["B-PER", "O"]]}).tags
+        >>> read_words({"words": [["Ada", "wrote"]], "tags": [["B-PER", "O"]]}).labels
         [['B-PER', 'O']]
     """
     if limit is not None and limit < 1:
@@ -106,17 +61,13 @@ def read_words(
 
 def _read(source: object, split: str | None, config: str | None) -> Frame:
     if not isinstance(source, str | os.PathLike):
-        return frame_of(source)
+        return read_frame(source, split, config)
     path = place_of(source)
-    if path.is_dir() or (not path.exists() and (looks_like_id(str(source)) or split or config)):
-        return read_hub(str(source), config, split)
-    if not path.exists():
-        raise UsageError(f"There is no file {path}. {ACCEPTED}")
-    if suffix_of(path) in LINES:
+    if path.is_file() and suffix_of(path) in LINES:
         return _read_lines(path)
-    if suffix_of(path) in ("csv", "tsv") or suffix_of(path) not in FORMATS:
+    if path.is_file() and suffix_of(path) not in ("json", "jsonl", "parquet"):
         raise UsageError(f"{path} cannot hold lists of words. {ACCEPTED}")
-    return read_file(path)
+    return read_frame(source, split, config)
 
 
 def _read_lines(path: Path) -> Frame:
@@ -130,7 +81,7 @@ def _read_lines(path: Path) -> Frame:
     return Frame(columns, str(path), [row.number for row in rows], sha256=digest, unit="line")
 
 
-def _table(frame: Frame, words: str | None, tags: str | None, need_tags: bool) -> WordTable:
+def _table(frame: Frame, words: str | None, tags: str | None, need_tags: bool) -> Table[list[str]]:
     column = choose_words(frame.columns, frame.source, words)
     sentences = [_words(value, frame, column, at) for at, value in enumerate(frame.columns[column])]
     chosen = _column(frame.columns, frame.source, tags, TAGS, "tags", "--label", need_tags)
@@ -141,7 +92,16 @@ def _table(frame: Frame, words: str | None, tags: str | None, need_tags: bool) -
             for at, value in enumerate(frame.columns[chosen])
         ]
     names = frame.class_names.get(chosen) if chosen is not None else None
-    return WordTable(sentences, found, frame.columns, frame.source, frame.sha256, names)
+    return Table(
+        sentences,
+        labels=found,
+        columns=frame.columns,
+        source=frame.source,
+        sha256=frame.sha256,
+        text_column=column,
+        label_column=chosen,
+        label_names=names,
+    )
 
 
 def choose_words(names: Iterable[str], source: str, given: str | None) -> str:
@@ -168,7 +128,7 @@ def _column(
     if chosen is None and needed:
         hint = ""
         if any(name in by_name for name in SINGLES):
-            hint = " It looks like rows of text: leave out the task words to classify them."
+            hint = " It looks like rows of text: leave out the task to classify them."
         raise UsageError(
             f"{source} has no column of {what} (usual names: {', '.join(usual)}); name yours "
             f"with {option}. Columns found: {shown_names(have)}.{hint}"

@@ -15,11 +15,11 @@ from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
 from de3bert.exits.kept import check_keep, kept_policy
-from de3bert.exits.metrics import score, score_interval
 from de3bert.exits.points import OperatingPoint, Target
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import Replay, replay
 from de3bert.exits.rules import Full, Threshold
+from de3bert.exits.scoring import scorer_of
 from de3bert.exits.signal import Signal
 from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
@@ -29,6 +29,7 @@ __all__ = [
     "LAMBDA_GRID",
     "WIDE_LAMBDA_GRID",
     "calibrate",
+    "check_words_target",
     "curves_of",
     "default_family",
     "families_of",
@@ -71,6 +72,9 @@ def calibrate(
       as well (`de3bert.exits.guarantee`), of families with lambda 0 and 1 unless others are named.
     - `layers=r keep`: a controller that holds r on live traffic (`de3bert.exits.keeping`).
 
+    Of words all this is about sentences that leave as a whole. They have no predicted times, and
+    nothing of them can be promised or kept.
+
     Ties go to the better score, then to the faster point, then to lambda nearest to 1, then to the
     smaller lambda. Thresholds fit the data they were chosen on a little too well: use a calibration
     split, and report scores on another.
@@ -85,7 +89,7 @@ def calibrate(
             texts; `edr` means all `lambdas`. By default `edr` if the trace has distances,
             `certainty` if it has that of a router, else `entropy`.
         lambdas: the weights tried for `edr`.
-        metric: accuracy, f1, macro_f1 or matthews.
+        metric: accuracy, f1, macro_f1 or matthews; of words accuracy or span_f1.
         cost: what things take on one machine; with it, predicted times are measured as well.
         traffic: of texts as they really come, without labels: speeds are theirs, `trace` has the
             scores.
@@ -95,6 +99,8 @@ def calibrate(
         De3Error: no policy reaches the target; the message names the nearest one.
     """
     target = Target.parse(target) if isinstance(target, str) else target
+    if trace.sentence is not None:
+        check_words_target(target)
     if target.is_time and cost is None:
         raise UsageError(NO_COST.format(target=target))
     if trace.labels is None and target.kind in NEED_LABELS:
@@ -116,6 +122,17 @@ def calibrate(
     if traffic is not None:
         found["traffic"] = traffic_of(policy, traffic, trace).to_json()
     return OperatingPoint(name, policy, str(target), found)
+
+
+def check_words_target(target: Target, unlabelled: bool = False) -> None:
+    """UsageError for what cannot be asked of words, which are no independent rows."""
+    if target.is_time:
+        raise UsageError(f"The target {target} is about time; taggers have no profile yet.")
+    if target.confidence is not None or target.keep or unlabelled:
+        raise UsageError(
+            "Confidence, keep and --unlabelled are for classifiers of texts: words of one sentence "
+            "are no independent rows. Ask for layers=2.0, drop=0.01, accuracy=0.9 or agree=0.99."
+        )
 
 
 def _chosen(
@@ -166,7 +183,7 @@ def plain(policy: Policy) -> Policy:
     """EDR without distances is entropy, and is called so: nobody has to compute them then."""
     rule = policy.rule
     if isinstance(rule, Threshold) and rule.signal == Signal("edr", (("lambda", 0.0),)):
-        return Policy(replace(rule, signal=Signal("entropy")))
+        return replace(policy, rule=replace(rule, signal=Signal("entropy")))
     return policy
 
 
@@ -183,17 +200,18 @@ def measure(
     named = metric
     if trace.labels is None:
         trace, named, metric = trace.self_labelled(), AGREEMENT, "accuracy"
-    labels, classes = trace.known_labels, trace.classes
+    scored = scorer_of(trace, metric)
     histogram = exit_histogram(answer.exit_layers, trace.exit_layers)
     return {
         "rows": trace.rows,
+        **({} if trace.sentence is None else {"sentences": trace.sentences}),
         "metric": named,
-        "score": score(metric, labels, answer.labels, classes),
-        "score_interval": list(score_interval(metric, labels, answer.labels, classes)),
-        "full_score": full_score(trace, metric),
+        "score": scored.score(answer.labels),
+        "score_interval": list(scored.interval(answer.labels)),
+        "full_score": scored.score(ends),
         "agreement": agreed,
-        "layers_mean": layers_mean(answer.exit_layers),
-        "layer_speedup": layer_speedup(answer.exit_layers, trace.base),
+        "layers_mean": layers_mean(answer.exit_layers, trace.weights),
+        "layer_speedup": layer_speedup(answer.exit_layers, trace.base, trace.weights),
         **({} if cost is None else _predicted(trace, policy, answer, cost)),
         "exit_histogram": {str(layer): count for layer, count in histogram.items()},
         "data": trace.info.get("data"),
@@ -227,7 +245,7 @@ def curves_of(
 
 def full_score(trace: Trace, metric: str) -> float:
     """The score of the final head on all rows."""
-    return score(metric, trace.known_labels, trace.predictions[:, -1], trace.classes)
+    return scorer_of(trace, metric).score(trace.predictions[:, -1])
 
 
 def families_of(
@@ -262,4 +280,4 @@ def _expanded(text: str, lambdas: Sequence[float]) -> list[Family]:
     if not lambdas:
         raise UsageError("`edr` needs at least one lambda to try, got none.")
     weighted = [Signal("edr", (("lambda", weight),)) for weight in lambdas]
-    return [Family("threshold", signal, family.count) for signal in weighted]
+    return [replace(family, signal=signal) for signal in weighted]

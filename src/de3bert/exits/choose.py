@@ -12,8 +12,9 @@ from de3bert.errors import De3Error
 from de3bert.exits.curve import Curve
 from de3bert.exits.points import Target
 from de3bert.exits.policy import Policy
+from de3bert.exits.signal import Signal
 
-__all__ = ["Candidate", "choose", "fast_enough", "fastest"]
+__all__ = ["Candidate", "choose", "fast_enough", "fastest", "tie_break"]
 
 ROUNDING = 1e-9  # scores are sums of shares; equal ones may differ in the last bits
 DIGITS = 9  # of a millisecond; sums in another order differ behind them
@@ -51,10 +52,13 @@ class Candidate:
 
     @property
     def tie_break(self) -> tuple[float, float]:
-        """Among equals prefer lambda nearest to 1 (the plain harmonic mean), then the smaller."""
-        signal = self.policy.signal
-        weight = dict(signal.params if signal else ()).get("lambda", 1.0)
-        return -abs(weight - 1.0), -weight
+        return tie_break(self.policy.signal)
+
+
+def tie_break(signal: Signal | None) -> tuple[float, float]:
+    """Among equals prefer lambda nearest to 1 (the plain harmonic mean), then the smaller."""
+    weight = float(dict(signal.params if signal else ()).get("lambda", 1.0))
+    return -abs(weight - 1.0), -weight
 
 
 def choose(

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from de3bert.errors import UsageError
 from de3bert.exits.family import Family
-from de3bert.exits.metrics import score as score_of
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import replay
+from de3bert.exits.scoring import scorer_of
 from de3bert.exits.signal import Signal
 from de3bert.exits.sweep import Sweep, sweep_thresholds
 from de3bert.exits.trace import Trace
@@ -31,11 +31,11 @@ class Curve:
     Attributes:
         family: the family, such as `edr(lambda=1.0)`.
         metric: what `score` is.
-        rows: number of rows of the trace.
+        rows: number of rows of the trace: texts, or words.
         depth: layers of the full model.
         thresholds: the number that makes each point's policy: a threshold, a patience, a layer or
             mu of a bandit.
-        layers_mean: mean layers executed, (points,).
+        layers_mean: mean layers executed by a text, or by a mean piece of a word, (points,).
         score: the metric, (points,).
         milliseconds: mean predicted time per text, (points,); None without costs. Unlike layers
             it need not fall along the curve, because testing an exit costs time as well.
@@ -163,10 +163,13 @@ def curve(
         family: a signal (`entropy`, `edr(lambda=1.0)`, `entropy x 2`), `patience`, `layers` or
             `oracle`; `bandit` is one bandit for each of some values of mu, `bandit(mu=0.1)` just
             that one.
-        metric: accuracy, f1, macro_f1 or matthews.
+        metric: accuracy, f1, macro_f1 or matthews; of words accuracy or span_f1.
         count: how many exits in a row must pass the threshold; the same as ` x count` in the text.
         costs: milliseconds of each row leaving at each exit, (rows, exits), such as
             `CostModel.row_costs(trace)`; gives the curve its `milliseconds`.
+
+    Of words it is the curve of sentences that leave as a whole. Words that halt one by one have
+    none: a halted word changes what its neighbours read, so each threshold has to be run.
 
     Example:
         >>> points = curve(trace, "edr(lambda=1.0)")
@@ -179,13 +182,14 @@ def curve(
         sweep = sweep_thresholds(trace, family, metric, costs)
     else:
         sweep = _one_by_one(trace, family, metric, costs)
+    weight = int(trace.weights.sum())
     return Curve(
         str(family),
         metric,
         trace.rows,
         trace.depth,
         sweep.numbers,
-        sweep.layers / trace.rows,
+        sweep.layers / weight,
         sweep.scores,
         None if sweep.milliseconds is None else sweep.milliseconds / trace.rows,
         trace.base_depth,
@@ -196,12 +200,13 @@ def _one_by_one(trace: Trace, family: Family, metric: str, costs: Floats | None)
     """Families with a handful of members: replay each, and sort from the slowest."""
     numbers = _members(trace, family)
     answers = [replay(trace, family.policy(number)) for number in numbers]
-    labels, rows = trace.known_labels, np.arange(trace.rows)
-    scores = [score_of(metric, labels, answer.labels, trace.classes) for answer in answers]
+    scored, rows = scorer_of(trace, metric), np.arange(trace.rows)
+    scores = [scored.score(answer.labels) for answer in answers]
     spent = None
     if costs is not None:
         spent = np.asarray([costs[rows, answer.exit_index].sum() for answer in answers])
-    layers = np.asarray([int(answer.exit_layers.sum()) for answer in answers])
+    weights = trace.weights
+    layers = np.asarray([int((weights * answer.exit_layers).sum()) for answer in answers])
     order = np.lexsort((-np.asarray(scores), -layers))  # of equally slow ones the better first
     return Sweep(
         np.asarray(numbers, dtype=np.float64)[order],

@@ -12,6 +12,7 @@ from de3bert.exits.line import one_line, parse_count, shown
 from de3bert.exits.policy import Policy, longest_line
 from de3bert.exits.rules import FixedLayer, Oracle, Patience, Threshold
 from de3bert.exits.signal import SIGNALS, Signal
+from de3bert.exits.units import Over
 from de3bert.registry import unknown
 
 __all__ = ["Family"]
@@ -21,7 +22,7 @@ WORDS: dict[str, Kind] = {"patience": "patience", "layers": "layers", "oracle": 
 BANDIT = re.compile(r"bandit\s*(?:\((?P<settings>[^()]*)\))?")
 EXAMPLES = "Examples: `entropy`, `edr(lambda=1.0)`, `entropy x 2`, `patience`."
 MUS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of the bandits that make a family
-TEXT = re.compile(r"(?P<signal>.*?\S)(?:\s+x\s*(?P<count>\S+))?")
+TEXT = re.compile(r"(?P<signal>.*?\S)(?:\s+x\s*(?P<count>\S+))?(?:\s+(?P<over>max|mean))?")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Family:
         count: how many exits in a row must pass the threshold.
         bandit: the settings of a family of bandits.
         mus: the values of mu that such a family has; one alone is a family with one member.
+        over: how the words of a sentence act together: the `max` or the `mean` of their signals.
     """
 
     kind: Kind
@@ -42,6 +44,7 @@ class Family:
     count: int = 1
     bandit: BanditRule | None = None
     mus: tuple[float, ...] = MUS
+    over: Over = "max"
 
     def __post_init__(self) -> None:
         if self.kind == "bandit" and self.bandit is None:
@@ -79,14 +82,16 @@ class Family:
                 f"{EXAMPLES}"
             )
         count = 1 if match["count"] is None else parse_count(match["count"], f"`{name} x N`")
-        return cls("threshold", Signal.parse(match["signal"]), count)
+        over: Over = "mean" if match["over"] == "mean" else "max"
+        return cls("threshold", Signal.parse(match["signal"]), count, over=over)
 
     def __str__(self) -> str:
         if self.bandit is not None:
             return str(self.bandit) if len(self.mus) == 1 else f"bandit({self.bandit.without_mu})"
         if self.signal is None:
             return self.kind
-        return f"{self.signal} x {self.count}" if self.count > 1 else str(self.signal)
+        text = f"{self.signal} x {self.count}" if self.count > 1 else str(self.signal)
+        return f"{text} mean" if self.over == "mean" else text
 
     def policy(self, number: float) -> Policy:
         """The member with this threshold, patience, layer or mu."""
@@ -94,7 +99,7 @@ class Family:
             return Policy(replace(self.bandit, mu=float(number)))
         if self.signal is not None:
             comparison: Literal["<", ">"] = ">" if self.signal.rising else "<"
-            return Policy(Threshold(self.signal, comparison, float(number), self.count))
+            return Policy(Threshold(self.signal, comparison, float(number), self.count), self.over)
         if self.kind == "patience":
             return Policy(Patience(int(number)))
         return Policy(FixedLayer(int(number)) if self.kind == "layers" else Oracle())

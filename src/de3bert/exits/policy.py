@@ -16,7 +16,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.exits.bandit_rule import MOST_ARMS, BanditRule, read_settings
 from de3bert.exits.keeping import FORM as KEEP_FORM
 from de3bert.exits.keeping import MOST_KNOTS, KeepRule, read_keep
-from de3bert.exits.line import BRIEF, one_line, parse_count, parse_number, shown
+from de3bert.exits.line import BRIEF, COUNT, one_line, parse_count, parse_number, shown
 from de3bert.exits.one_row import FEW_CLASSES
 from de3bert.exits.rules import (
     FixedLayer,
@@ -29,6 +29,7 @@ from de3bert.exits.rules import (
     Threshold,
 )
 from de3bert.exits.signal import SIGNALS, Signal
+from de3bert.exits.units import Over, check_window, step_together
 from de3bert.exits.view import ExitView
 from de3bert.registry import unknown
 
@@ -41,6 +42,7 @@ EXAMPLES = (
 THRESHOLD = re.compile(
     r"(?P<signal>[^<>]*?)\s*(?P<op><=|>=|<|>)\s*(?P<value>[^\s<>=]+)(?:\s+x\s*(?P<count>\S+))?"
 )
+TOGETHER = re.compile(r"(?P<policy>.*?)(?:\s+(?P<over>max|mean)|\s+window\s+(?P<window>\S+))?")
 WORD = re.compile(r"(?P<name>[^\s()]+)\s*(?:\((?P<value>[^()]*)\))?")
 KEEP = re.compile(r"keep\s*\((?P<settings>[^()]*)\)\s*(?P<signal>.*?\S)(?:\s+x\s*(?P<count>\S+))?")
 BARE = ("full", "oracle")
@@ -60,6 +62,10 @@ class Policy:
         >>> str(policy)
         'edr(lambda=1.0) < 0.4'
 
+    Of a tagger it speaks of sentences: one leaves when the largest signal of its words passes, or
+    their mean (`over`), or words halt one by one when all words of a `window` around them pass. To
+    a text, a sentence of one, all three are the same.
+
     The live engine folds it over the exits:
 
         >>> state = policy.start(rows, exits=(1, 2, 3), final=4)
@@ -69,6 +75,19 @@ class Policy:
     """
 
     rule: Rule
+    over: Over = "max"
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.window is None:
+            return
+        check_window(self.window)
+        plain = isinstance(self.rule, Threshold) and self.rule.count == 1
+        if not plain or self.over != "max":
+            raise UsageError(
+                "A window goes with a plain threshold, as in `entropy < 0.1 window 5`; got "
+                f"`{self.rule}`."
+            )
 
     @classmethod
     def parse(cls, text: str) -> Policy:
@@ -76,18 +95,32 @@ class Policy:
         line = one_line(text, "A policy", f"Examples: {EXAMPLES}.", longest_line(text))
         if not line:
             raise UsageError(f"A policy is one line of text, got {text!r}. Examples: {EXAMPLES}.")
+        parts = TOGETHER.fullmatch(line)
+        assert parts is not None  # it matches every line
+        if parts["window"] is not None and not COUNT.fullmatch(parts["window"]):
+            raise UsageError(
+                f'A window is an odd number of words, got "{shown(parts["window"])}". Write for '
+                "example `entropy < 0.1 window 5`."
+            )
+        window = None if parts["window"] is None else int(parts["window"])
+        return cls(cls._rule(parts["policy"]), "mean" if parts["over"] == "mean" else "max", window)
+
+    @staticmethod
+    def _rule(line: str) -> Rule:
         if match := KEEP.fullmatch(line):
             count = match["count"]
             times = 1 if count is None else parse_count(count, "`keep(...) SIGNAL x N`")
-            return cls(read_keep(match["settings"], Signal.parse(match["signal"]), times))
+            return read_keep(match["settings"], Signal.parse(match["signal"]), times)
         if match := THRESHOLD.fullmatch(line):
-            return cls(_threshold(match["signal"], match["op"], match["value"], match["count"]))
+            return _threshold(match["signal"], match["op"], match["value"], match["count"])
         if match := WORD.fullmatch(line):
-            return cls(_word(line, match["name"], match["value"]))
+            return _word(line, match["name"], match["value"])
         raise UsageError(f'Cannot read the policy "{shown(line)}". Examples: {EXAMPLES}.')
 
     def __str__(self) -> str:
-        return str(self.rule)
+        if self.window is not None:
+            return f"{self.rule} window {self.window}"
+        return f"{self.rule} mean" if self.over == "mean" else str(self.rule)
 
     def to_json(self) -> str:
         return str(self)
@@ -139,9 +172,16 @@ class Policy:
         self.rule.check(exits, final)
         return RuleState.fresh(rows)
 
-    def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
-        """Which rows leave at this internal exit, (rows,), and the state of all rows after it."""
-        if len(view.logits) != len(state.run):
+    def step(
+        self, state: RuleState, view: ExitView, sentence: NDArray[np.int64] | None = None
+    ) -> tuple[Leave, RuleState]:
+        """Which rows leave at this internal exit, (rows,), and the state of all rows after it.
+
+        Args:
+            sentence: of a view of words the number of each word's sentence, from 0 without gaps;
+                the state is that of the sentences then, and words are said to leave.
+        """
+        if sentence is None and len(view.logits) != len(state.run):
             raise ValueError(
                 f"the view has {len(view.logits)} rows, the state {len(state.run)}: "
                 "call keep() for the rows that left"
@@ -151,6 +191,8 @@ class Policy:
                 f"A logit at layer {view.layer} is not a number (NaN), so no exit can be decided. "
                 "Check the model weights and the input, or run in float32."
             )
+        if sentence is not None:
+            return step_together(self.rule, self.over, self.window, state, view, sentence)
         return self.rule.step(state, view)
 
     def keep(self, state: RuleState, keep: Leave) -> RuleState:

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from de3bert.exits.bandit import CONFIDENCE
 from de3bert.exits.bandit_rule import BanditRule
+from de3bert.exits.fold import Fold
 from de3bert.exits.keeping import KeepRule
 from de3bert.exits.policy import Policy
 from de3bert.exits.rules import Threshold
 from de3bert.exits.signals import probabilities
 from de3bert.exits.trace import Trace
+from de3bert.exits.units import check_rule, joint_signal, lower_is_safer, starts_of
 from de3bert.exits.view import ExitView
 
 __all__ = ["Replay", "exit_indices", "margin", "replay"]
@@ -29,12 +31,16 @@ class Replay:
         exit_layers: the layer at which each row left, counted from 1.
         exit_index: the number of that exit, counted from 0.
         scores: the probability of the predicted class at that exit.
+        exact: whether a run gives the same. A halted word (TOKEE) hands on its old state, so that
+            words above read something else than in the full-depth pass that made the trace: from
+            the first halted word of a sentence on, a replay only approximates the run.
     """
 
     labels: NDArray[np.int64]
     exit_layers: NDArray[np.int64]
     exit_index: NDArray[np.int64]
     scores: NDArray[np.float64]
+    exact: bool = True
 
 
 def replay(trace: Trace, policy: Policy) -> Replay:
@@ -54,6 +60,7 @@ def replay(trace: Trace, policy: Policy) -> Replay:
         exit_layers=np.asarray(trace.exit_layers, dtype=np.int64)[index],
         exit_index=index,
         scores=scores,
+        exact=trace.sentence is None or policy.window is None,
     )
 
 
@@ -61,6 +68,8 @@ def exit_indices(trace: Trace, policy: Policy) -> NDArray[np.int64]:
     """The number of the exit, from 0, at which each row leaves. (rows,)"""
     if policy.needs_labels:
         return _oracle(trace)
+    if trace.sentence is not None:
+        check_rule(policy.rule)
     if isinstance(policy.rule, BanditRule):
         return _in_order(trace, policy.rule)
     if isinstance(policy.rule, KeepRule):
@@ -70,17 +79,15 @@ def exit_indices(trace: Trace, policy: Policy) -> NDArray[np.int64]:
 
 def _folded(trace: Trace, policy: Policy, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each of these rows leaves. (rows,)"""
-    last = trace.exits - 1
-    index = np.full(trace.rows, last, dtype=np.int64)
-    alive = rows
-    state = policy.start(len(rows), trace.exit_layers[:-1], trace.depth)
-    for number in range(last):
-        leave, state = policy.step(state, trace.view(number, alive))
-        index[alive[leave]] = number
-        alive, state = alive[~leave], policy.keep(state, ~leave)
-        if not alive.size:
+    index = np.full(len(rows), trace.exits - 1, dtype=np.int64)
+    leaving = len(rows) if trace.sentence is None else trace.sentences
+    fold = Fold(policy, leaving, trace.exit_layers, trace.sentence)
+    for number in range(trace.exits - 1):
+        now = fold.step(trace.view(number, rows[fold.units]))
+        index[fold.units[now]] = number
+        if not fold.drop(now).any():
             break
-    return index[rows]
+    return index
 
 
 def _kept(trace: Trace, rule: KeepRule) -> NDArray[np.int64]:
@@ -108,7 +115,12 @@ def margin(trace: Trace, policy: Policy) -> NDArray[np.float64]:
         return nearest
     index = exit_indices(trace, policy)
     for number in range(trace.exits - 1):
-        gap = np.abs(policy.rule.signal(trace.view(number)) - policy.rule.threshold)
+        values = policy.rule.signal(trace.view(number))
+        if trace.sentence is not None:
+            low = lower_is_safer(policy.rule.signal, values)
+            joint = joint_signal(low, trace.sentence, policy.over, policy.window)
+            values = lower_is_safer(policy.rule.signal, joint)
+        gap = np.abs(values - policy.rule.threshold)
         nearest = np.where(number <= index, np.minimum(nearest, gap), nearest)
     return nearest
 
@@ -129,6 +141,12 @@ def _in_order(trace: Trace, rule: BanditRule) -> NDArray[np.int64]:
 
 
 def _oracle(trace: Trace) -> NDArray[np.int64]:
-    """The shallowest right exit; a row that no exit gets right goes through the whole model."""
+    """The shallowest right exit; a row that no exit gets right goes through the whole model.
+
+    A sentence is right when all its words are.
+    """
     correct = trace.correct
+    if trace.sentence is not None:
+        whole = np.logical_and.reduceat(correct, starts_of(trace.sentence), axis=0)
+        correct = whole[trace.sentence]
     return np.where(correct.any(axis=1), correct.argmax(axis=1), trace.exits - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-__all__ = ["Span", "has_spans", "span_counts", "span_f1", "spans"]
+__all__ = ["Span", "has_spans", "span_counts", "spans"]
 
 Span: TypeAlias = tuple[int, int, str]  # first word, one behind the last word, type
 OUTSIDE = "O"
@@ -40,21 +40,3 @@ def span_counts(actual: Sequence[str | None], given: Sequence[str | None]) -> tu
     """Entities of one sentence: found with the right borders and type, given, and there."""
     gold, answered = spans(actual), spans(given)
     return len(gold & answered), len(answered), len(gold)
-
-
-def span_f1(
-    actual: Sequence[Sequence[str | None]], given: Sequence[Sequence[str | None]]
-) -> dict[str, float]:
-    """Precision, recall and F1 of entities over all sentences (micro); a share of nothing is 0.
-
-    Example:
-        >>> span_f1([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])
-        {'precision': 0.0, 'recall': 0.0, 'f1': 0.0}
-    """
-    pairs = [span_counts(a, b) for a, b in zip(actual, given, strict=True)]
-    hits, answered, there = (sum(each) for each in zip(*pairs, strict=True))
-    return {
-        "precision": hits / answered if answered else 0.0,
-        "recall": hits / there if there else 0.0,
-        "f1": 2 * hits / (answered + there) if answered + there else 0.0,
-    }

@@ -5,28 +5,27 @@ so only exits that are lower than all exits before them ever matter: the records
 minimum. When the threshold passes the value of a record, the row moves there from its next deeper
 record (or from the final head). Those moves are the only events. Sorted by value, running sums of
 the change in layers and in the counts of right answers give every point of the curve exactly;
-no grid of thresholds is involved.
+no grid of thresholds is involved. A row may be a sentence, whose words move together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.exits.family import Family
-from de3bert.exits.metrics import METRICS, Counts
+from de3bert.exits.scoring import Moves, running, scorer_of
 from de3bert.exits.signal import Signal
 from de3bert.exits.trace import Trace
+from de3bert.exits.units import Over, lower_is_safer, sentence_signal
 
-__all__ = ["Sweep", "sweep_thresholds"]
+__all__ = ["Sweep", "find_moves", "signal_matrix", "sweep_thresholds", "windowed"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-CHUNK = 1 << 20  # class counts held in memory at once
 STEP_BEYOND = 0.01  # how far the outermost thresholds lie beyond the outermost values
 
 
@@ -34,23 +33,13 @@ STEP_BEYOND = 0.01  # how far the outermost thresholds lie beyond the outermost 
 class Sweep:
     """The points of a curve, from no early exit to most; every array is (points,).
 
-    Layers and milliseconds are sums over all rows; milliseconds are None without costs.
+    Layers (by `Trace.weights`) and milliseconds are sums; milliseconds are None without costs.
     """
 
     numbers: Floats
     layers: Integers
     scores: Floats
     milliseconds: Floats | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Moves:
-    """One entry per event, sorted by value; every array is (events,)."""
-
-    value: Floats
-    row: Integers
-    source: Integers
-    target: Integers
 
 
 def sweep_thresholds(
@@ -63,32 +52,30 @@ def sweep_thresholds(
     """
     signal = family.signal
     assert signal is not None  # a threshold family has a signal
-    moves = find_moves(windowed(signal_matrix(trace, signal), family.count))
-    last_of_value = np.append(np.diff(moves.value) > 0, True)[: len(moves.value)]
-    layer = np.asarray(trace.exit_layers, dtype=np.int64)
-    full = trace.rows * trace.depth
-    layers = full + np.cumsum(layer[moves.target] - layer[moves.source])[last_of_value]
-    scores = np.concatenate(list(_scores(trace, moves, last_of_value, metric)))
+    matrix = signal_matrix(trace, signal, family.over)
+    moves = find_moves(windowed(matrix, family.count))
+    weight = trace.weights
+    if trace.sentence is not None:
+        weight = np.bincount(trace.sentence, weights=weight).astype(np.int64)
     return Sweep(
-        _thresholds(moves.value[last_of_value], signal),
-        np.append(full, layers),
-        scores,
-        None if costs is None else _milliseconds(costs, moves, last_of_value),
+        _thresholds(moves.value[moves.ends], signal),
+        running([weight * layer for layer in trace.exit_layers], moves).astype(np.int64),
+        scorer_of(trace, metric).along(trace.predictions, moves),
+        None if costs is None else running(list(costs.T), moves).astype(np.float64),
     )
 
 
-def _milliseconds(costs: Floats, moves: Moves, wanted: NDArray[np.bool_]) -> Floats:
-    """The time before all moves, then after each move in `wanted`. (points,)"""
-    full = costs[:, -1].sum()
-    change = costs[moves.row, moves.target] - costs[moves.row, moves.source]
-    return np.append(full, full + np.cumsum(change)[wanted])
+def signal_matrix(trace: Trace, signal: Signal, over: Over = "max") -> Floats:
+    """The signal of every row at every internal exit, turned so that lower is safer.
 
-
-def signal_matrix(trace: Trace, signal: Signal) -> Floats:
-    """The signal at every internal exit, turned so that lower is safer. (rows, exits - 1)"""
-    columns = [signal(trace.view(number)) for number in range(trace.exits - 1)]
-    matrix = np.stack(columns, axis=1) if columns else np.empty((trace.rows, 0))
-    return -matrix if signal.rising else matrix
+    Of sentences it is that of their words, by `over`. (rows, exits - 1)
+    """
+    columns = [
+        lower_is_safer(signal, signal(trace.view(number))) for number in range(trace.exits - 1)
+    ]
+    if trace.sentence is not None:
+        columns = [sentence_signal(column, trace.sentence, over) for column in columns]
+    return np.stack(columns, axis=1) if columns else np.empty((trace.sentences, 0))
 
 
 def windowed(matrix: Floats, count: int) -> Floats:
@@ -118,38 +105,6 @@ def find_moves(matrix: Floats) -> Moves:
     values = matrix[rows, targets]
     order = np.argsort(values, kind="stable")
     return Moves(values[order], rows[order], sources[order], targets[order])
-
-
-def _scores(trace: Trace, moves: Moves, wanted: NDArray[np.bool_], metric: str) -> Iterator[Floats]:
-    """The score before all moves, then after each move in `wanted`, chunk by chunk."""
-    labels, classes = trace.known_labels, trace.classes
-    counts = Counts.of(labels, trace.predictions[:, -1], classes)
-    yield np.atleast_1d(METRICS[metric](counts))
-    chunk = max(1, CHUNK // classes)
-    for start in range(0, len(moves.value), chunk):
-        part = slice(start, start + chunk)
-        before = trace.predictions[moves.row[part], moves.source[part]]
-        after = trace.predictions[moves.row[part], moves.target[part]]
-        actual = labels[moves.row[part]]
-        predicted = counts.predicted[None] + _running(before, after, classes)
-        hits = counts.hits[None] + _running(
-            np.where(before == actual, before, -1), np.where(after == actual, after, -1), classes
-        )
-        points = wanted[part]
-        yield METRICS[metric](Counts(trace.rows, counts.actual, predicted[points], hits[points]))
-        counts = Counts(trace.rows, counts.actual, predicted[-1], hits[-1])
-
-
-def _running(minus: Integers, plus: Integers, classes: int) -> Integers:
-    """Running sums of one class less and one class more per event; -1 is no class.
-
-    (events,), (events,) -> (events, classes)
-    """
-    change = np.zeros((len(minus), classes + 1), dtype=np.int64)  # -1 falls into the extra column
-    events = np.arange(len(minus))
-    change[events, minus] -= 1
-    change[events, plus] += 1
-    return np.cumsum(change[:, :classes], axis=0)
 
 
 def _thresholds(values: Floats, signal: Signal) -> Floats:

@@ -138,6 +138,7 @@ class CostModel:
             tests: how many exits have been tested when a row leaves at each one, (exits,). By
                 default all internal exits up to it, as a threshold or patience does.
         """
+        _check_texts(trace)
         numbers = trace.exit_numbers(trace.exit_layers if exit_layers is None else exit_layers)
         layers = np.asarray(trace.exit_layers)[numbers]
         if tests is None:
@@ -147,6 +148,7 @@ class CostModel:
 
     def full(self, trace: Trace) -> Floats:
         """What each row costs at full depth with no exit tested, alone and tokenised. (rows,)"""
+        _check_texts(trace)
         return self.milliseconds(trace.tokens, trace.depth, 0) + self.tokenising(trace.tokens)
 
     def to_json(self) -> dict[str, Any]:
@@ -203,6 +205,11 @@ class CostModel:
         table = sorted((tokenise or {0: 0.0}).items())
         lengths, spent = (tuple(column) for column in zip(*table, strict=True))
         return cls(fit_batches(samples), (lengths, spent), info or {})
+
+
+def _check_texts(trace: Trace) -> None:
+    if trace.sentence is not None:
+        raise UsageError("Times are predicted for texts, and this is a trace of words.")
 
 
 def _by_length(tokens: ArrayLike, grid: Numbers, values: Numbers) -> Floats:

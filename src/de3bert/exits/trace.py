@@ -40,6 +40,9 @@ class Trace:
             None when the model has no router.
         base_depth: layers of the model that speed-ups refer to, where that is not this model's
             depth: a model cut to 6 layers is compared with its backbone of 12.
+        sentence: where rows are the words of sentences, the number of each word's sentence, from 0
+            without gaps, (rows,) int64; `tokens` are the pieces of each word then. None: every row
+            is a text, a sentence of one.
     """
 
     logits: NDArray[np.float32]
@@ -51,6 +54,7 @@ class Trace:
     info: Mapping[str, Any] = field(default_factory=dict)
     certainty: NDArray[np.float32] | None = None
     base_depth: int | None = None
+    sentence: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the dataclass is frozen for everyone else
@@ -61,6 +65,8 @@ class Trace:
         if self.labels is not None:
             set_field(self, "labels", _whole(self.labels, "labels").astype(np.int64))
         set_field(self, "tokens", _whole(self.tokens, "tokens"))
+        if self.sentence is not None:
+            set_field(self, "sentence", _whole(self.sentence, "sentence").astype(np.int64))
         set_field(self, "exit_layers", tuple(int(layer) for layer in self.exit_layers))
         set_field(self, "label_names", tuple(str(name) for name in self.label_names))
         self._check_shapes()
@@ -70,6 +76,18 @@ class Trace:
     @property
     def rows(self) -> int:
         return len(self.logits)
+
+    @property
+    def sentences(self) -> int:
+        """How many rows leave by themselves: sentences, or texts."""
+        return self.rows if self.sentence is None else int(self.sentence[-1]) + 1
+
+    @property
+    def weights(self) -> NDArray[np.int64]:
+        """How much each row counts in mean layers: a text once, a word once for each piece."""
+        if self.sentence is None:
+            return np.ones(self.rows, dtype=np.int64)
+        return self.tokens.astype(np.int64)
 
     @property
     def exits(self) -> int:
@@ -125,6 +143,9 @@ class Trace:
 
     def take(self, index: NDArray[Any] | slice) -> Trace:
         """The trace of some rows: an index array, a mask or a slice."""
+        sentence = None if self.sentence is None else self.sentence[index]
+        if sentence is not None:  # numbered anew, without gaps
+            sentence = np.cumsum(np.diff(sentence, prepend=sentence[:1]) != 0)
         return replace(
             self,
             logits=self.logits[index],
@@ -132,6 +153,7 @@ class Trace:
             labels=None if self.labels is None else self.labels[index],
             tokens=self.tokens[index],
             certainty=None if self.certainty is None else self.certainty[index],
+            sentence=sentence,
         )
 
     def only(self, exit_layers: Iterable[int]) -> Trace:
@@ -203,12 +225,24 @@ class Trace:
         for name, values in (("labels", self.labels), ("tokens", self.tokens)):
             if values is not None and values.shape != (rows,):
                 raise _bad(f"{name} must be ({rows},) to fit the logits, got {values.shape}")
+        self._check_sentences(rows)
         if len(self.label_names) != classes:
             found = cut_list(self.label_names)
             raise _bad(f"{classes} classes need {classes} label names, got {found or 'none'}")
         if len(set(self.label_names)) < classes:
             raise _bad(f"label names must differ, got {cut_list(self.label_names)}")
         self._check_layers(exits)
+
+    def _check_sentences(self, rows: int) -> None:
+        numbers = self.sentence
+        if numbers is None:
+            return
+        sound = numbers.shape == (rows,) and numbers[0] == 0
+        if not sound or not np.isin(np.diff(numbers), (0, 1)).all():
+            raise _bad(
+                f"`sentence` must give each of its {rows} words the number of its sentence, "
+                "0, 0, 1, 1, 1, 2 ..."
+            )
 
     def _check_layers(self, exits: int) -> None:
         layers = self.exit_layers

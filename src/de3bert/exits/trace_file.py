@@ -22,12 +22,18 @@ from de3bert.printable import printable
 __all__ = ["FORMAT", "VERSION", "read_trace", "write_trace"]
 
 FORMAT = "de3bert-trace"
-VERSION = 2  # the newest that can be read; 2 has the certainty of a router, 1 had none
+VERSION = 3  # the newest that can be read; 2 has the certainty of a router, 3 has sentences
 VERSIONS = tuple(str(number) for number in range(VERSION + 1))
 AGAIN = "Copy it again, or make it again with `de3 trace`."
-NAMES = ("logits", "distances", "certainty", "labels", "tokens")
 NEEDED = ("logits", "tokens")
-KINDS = {"logits": "f", "distances": "f", "certainty": "f", "labels": "iu", "tokens": "iu"}
+KINDS = {
+    "logits": "f",
+    "distances": "f",
+    "certainty": "f",
+    "labels": "iu",
+    "tokens": "iu",
+    "sentence": "iu",
+}
 
 Tensors: TypeAlias = dict[str, NDArray[Any]]
 
@@ -35,14 +41,14 @@ Tensors: TypeAlias = dict[str, NDArray[Any]]
 def write_trace(trace: Trace, path: Path) -> None:
     tensors: Tensors = {
         name: np.ascontiguousarray(getattr(trace, name))
-        for name in NAMES
+        for name in KINDS
         if getattr(trace, name) is not None
     }
     about = _describe(trace)
     header = {
         "format": FORMAT,
         # Whoever reads only version 1 can still read a trace without anything new in it.
-        "version": "1" if trace.certainty is None else "2",
+        "version": "3" if "sentence" in tensors else "2" if "certainty" in tensors else "1",
         "about": about,
         "sha256": _digest(tensors, about),
     }
@@ -149,4 +155,5 @@ def _assemble(tensors: Tensors, about: dict[str, Any]) -> Trace:
         info=about["info"],
         certainty=tensors.get("certainty"),
         base_depth=about.get("base_depth"),
+        sentence=tensors.get("sentence"),
     )

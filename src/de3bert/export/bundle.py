@@ -21,7 +21,7 @@ from de3bert.files import check_folder_place, replace_folder, write_json
 from de3bert.machine import versions
 from de3bert.model.failures import failures_told
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.load import load, read_config
+from de3bert.runtime.load import load
 from de3bert.runtime.manifest import Manifest, is_bundle
 from de3bert.runtime.torch_backend import TorchBackend
 
@@ -50,7 +50,7 @@ def export_model(
     *,
     int8: bool = False,
     exits: Sequence[int] | None = None,
-    table: Table | None = None,
+    table: Table[Any] | None = None,
     progress: str | None = None,
     force: bool = False,
 ) -> Exported:
@@ -65,8 +65,6 @@ def export_model(
         force: calibrate on few rows, or on rows that lack a class of the model, too.
     """
     _check_places(Path(source), Path(out))
-    if Path(source).is_dir() and read_config(source).get("token_exits") == "words":
-        raise UsageError(f"{source} tags words; such models run with torch and have no bundle.")
     model = load(source, device="cpu")
     layers = _chosen_exits(exits, model.backend.exit_layers)
     _check_heads(model, layers)
@@ -121,9 +119,14 @@ def _chosen_exits(wanted: Sequence[int] | None, have: tuple[int, ...]) -> tuple[
     return tuple(sorted({*wanted, have[-1]}))
 
 
-def _check_heads(model: Classifier, layers: tuple[int, ...]) -> None:
+def _check_heads(model: Classifier[Any], layers: tuple[int, ...]) -> None:
     assert isinstance(model.backend, TorchBackend)  # a model folder was loaded
     trained = model.backend.model
+    if model.task.splits_words and (trained.heads.keeps_memory or trained.heads.reads_tokens):
+        raise UsageError(
+            f"The heads of the method {model.config.method} read more than the state of a word, so "
+            "its tagger cannot be exported. The model folder itself runs, with torch."
+        )
     fixed = trained.heads.keeps_memory or trained.config.cascade
     if fixed and layers != model.backend.exit_layers:
         raise UsageError(
@@ -132,12 +135,16 @@ def _check_heads(model: Classifier, layers: tuple[int, ...]) -> None:
         )
 
 
-def _write(model: Classifier, folder: Path, layers: tuple[int, ...]) -> tuple[Manifest, Agreement]:
+def _write(
+    model: Classifier[Any], folder: Path, layers: tuple[int, ...]
+) -> tuple[Manifest, Agreement]:
     """An fp32 bundle: with fused attention where that proves right, else with the plain one."""
-    failures = []
-    for attention in _attentions(model):
+    failures: list[str] = []
+    tries = [(attention, True) for attention in reversed(_attentions(model))]
+    while tries:
+        attention, templates = tries.pop()
         try:
-            manifest = _write_with(attention, model, folder, layers)
+            manifest, filled = _write_with(attention, model, folder, layers, templates)
             agreement = compare(model, load(folder))
         except UsageError:
             raise
@@ -147,13 +154,15 @@ def _write(model: Classifier, folder: Path, layers: tuple[int, ...]) -> tuple[Ma
         if agreement.close:
             return manifest, agreement
         failures.append(f"its signals come out {agreement.signals:.2g} apart from the model's")
+        if filled:  # layers that look alike and are not
+            tries.append((attention, False))
     raise De3Error(
         f'The encoder family "{model.config.family}" cannot be exported: {failures[-1]}.\n'
         "The model folder itself still runs, with torch."
     )
 
 
-def _attentions(model: Classifier) -> tuple[str, ...]:
+def _attentions(model: Classifier[Any]) -> tuple[str, ...]:
     """What to try; a backbone that computes attention itself has nothing that could be fused."""
     assert isinstance(model.backend, TorchBackend)  # a model folder was loaded
     backbone = model.backend.model.encoder.backbone
@@ -161,13 +170,14 @@ def _attentions(model: Classifier) -> tuple[str, ...]:
 
 
 def _write_with(
-    attention: str, model: Classifier, folder: Path, layers: tuple[int, ...]
-) -> Manifest:
+    attention: str, model: Classifier[Any], folder: Path, layers: tuple[int, ...], templates: bool
+) -> tuple[Manifest, int]:
+    """The manifest, and how many graphs are copies of another with other weights."""
     backend = model.backend
     assert isinstance(backend, TorchBackend)  # a model folder was loaded
     trained = backend.model.float().eval().requires_grad_(False)
     with attention_as(trained.encoder, attention):
-        writer = GraphWriter(trained, backend.encoder)
+        writer = GraphWriter(trained, backend.encoder, templates=templates)
         graphs = writer.write(folder, layers)
     config = json.loads(trained.config.to_json_string(use_diff=False))
     write_json(folder / "config.json", {**config, "exit_layers": list(layers)})
@@ -178,6 +188,8 @@ def _write_with(
         context={name: list(axes) for name, axes in zip(writer.names, writer.axes, strict=True)},
         padding=write_tokenizer(backend.encoder, folder),
         prototypes_unset=backend.prototypes_unset,
+        task=model.task.name,
+        unknown=getattr(backend.encoder, "unknown", None),
         source={"model": model.source, "weights": model.weights_sha256},
         made={
             "attention": attention,
@@ -186,4 +198,4 @@ def _write_with(
         },
     )
     manifest.write(folder)
-    return manifest
+    return manifest, writer.templates.filled

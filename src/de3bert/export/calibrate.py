@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from de3bert.data.read import read_table
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy, calibrate
@@ -50,7 +49,7 @@ class Recalibrated:
         return asdict(self)
 
 
-def calibration_rows(classifier: Classifier) -> Table:
+def calibration_rows(classifier: Classifier[Any]) -> Table[Any]:
     """The rows that the model's points were calibrated on, read again from where they came."""
     for point in classifier.points.values():
         stored = point.measured.get("data")
@@ -59,7 +58,7 @@ def calibration_rows(classifier: Classifier) -> Table:
         if not source or not Path(source).is_file():
             continue
         try:
-            table = read_table(source)
+            table = classifier.task.read(source)
             class_numbers(classifier, table)
         except UsageError:  # columns or classes that were named by hand
             continue
@@ -68,23 +67,26 @@ def calibration_rows(classifier: Classifier) -> Table:
     raise UsageError(ASK.format(reason="the rows they were calibrated on were not found"))
 
 
-def check_table(model: Classifier, table: Table, force: bool) -> list[str]:
+def check_table(model: Classifier[Any], table: Table[Any], force: bool) -> list[str]:
     """Refuses rows that the model's points cannot be calibrated on; with `force` says why."""
     labels = class_numbers(model, table)
-    return check_rows(labels, model.label_names, force=force) if model.points else []
+    if not model.points:
+        return []
+    unit = model.task.counted
+    return check_rows(labels, model.label_names, force=force, rows=len(table), unit=unit)
 
 
 def recalibrate(
     folder: Path,
-    model: Classifier,
-    table: Table,
+    model: Classifier[Any],
+    table: Table[Any],
     progress: str | None = None,
     *,
     force: bool = False,
 ) -> Recalibrated:
     """Chooses every point again, by its own target, from what the bundle says of the rows.
 
-    Rows that `de3 calibrate` would refuse are refused here as well, unless `force` is set.
+    Table[Any] that `de3 calibrate` would refuse are refused here as well, unless `force` is set.
     """
     forced = check_table(model, table, force)
     bundle = load(folder)

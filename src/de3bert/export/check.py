@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from de3bert.data.tokens import TextInput
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, signals
 from de3bert.exits.replay import margin, replay
@@ -16,13 +15,6 @@ from de3bert.runtime.classifier import Classifier
 __all__ = ["CLOSE", "Agreement", "compare"]
 
 CLOSE = 1e-4  # how far the signals of an fp32 bundle may be from the model's
-LENGTHS = (1, 3, 9, 20, 45)
-SENTENCE = "it reads a text of some words, short or long, and says what kind of text this is; "
-TEXTS: tuple[TextInput, ...] = (
-    *(" ".join((SENTENCE * 3).split()[:length]) for length in LENGTHS),
-    "Ça dépend; 你好 世界! 🙂🙃 \u200f\u0627\u0644\u0633\u0644\u0627\u0645",
-)
-PAIRS: tuple[TextInput, ...] = ((SENTENCE, "and another one"), ("one", SENTENCE * 2))
 
 
 @dataclass(frozen=True)
@@ -30,7 +22,7 @@ class Agreement:
     """How far a bundle is from its model.
 
     Attributes:
-        rows: texts compared, at every exit.
+        rows: texts or words compared, at every exit.
         entropy, distance, logit: largest differences.
         near_threshold: rows within `CLOSE` of a threshold at some point, which are set aside.
         labels_equal, exits_equal: for all other rows, at every operating point and at full depth.
@@ -56,10 +48,10 @@ class Agreement:
         return asdict(self)
 
 
-def compare(model: Classifier, bundle: Classifier) -> Agreement:
-    """Runs both on texts and pairs of all kinds and lengths, whichever the model was made for."""
+def compare(model: Classifier[Any], bundle: Classifier[Any]) -> Agreement:
+    """Runs both on inputs of all kinds and lengths, pairs of texts as well as single ones."""
     both = _of_any_kind(model), _of_any_kind(bundle)
-    seen = [_both(*both, texts) for texts in (TEXTS, PAIRS)]
+    seen = [_both(*both, inputs) for inputs in model.task.samples]
     return Agreement(
         rows=sum(each.rows for each in seen),
         entropy=max(each.entropy for each in seen),
@@ -71,13 +63,13 @@ def compare(model: Classifier, bundle: Classifier) -> Agreement:
     )
 
 
-def _of_any_kind(classifier: Classifier) -> Classifier:
-    made = Classifier(classifier.backend, classifier.source)
+def _of_any_kind(classifier: Classifier[Any]) -> Classifier[Any]:
+    made: Classifier[Any] = Classifier(classifier.backend, classifier.source)
     made.config = replace(classifier.config, text_pairs=None)
     return made
 
 
-def _both(model: Classifier, bundle: Classifier, texts: tuple[TextInput, ...]) -> Agreement:
+def _both(model: Classifier[Any], bundle: Classifier[Any], texts: tuple[Any, ...]) -> Agreement:
     distances = None if not model.backend.prototypes_unset else False
     layers = bundle.backend.exit_layers
     ours = bundle.trace(texts, distances=distances)

@@ -2,11 +2,14 @@
 
 Whatever the layers need besides the states (masks, rotary tables, position biases) is computed once
 by the start and handed on as `context`; the engine cuts it down when rows leave.
+
+The exits of a tagger read every token, and the engine takes the first one of each word. The last
+layer that changes a token is part of its context, so that words can be halted between two graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import torch
@@ -14,15 +17,17 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from de3bert.errors import UsageError
-from de3bert.model import EarlyExitForSequenceClassification
-from de3bert.model.encoder import Prepared
+from de3bert.export.templates import module_kind
+from de3bert.model import EarlyExitModel
+from de3bert.model.encoder import Call, Encoder, Prepared
 from de3bert.model.heads import Reading
 from de3bert.model.pooling import Mean
 from de3bert.model.prototypes import TINY
+from de3bert.tasks import TASKS
 
-__all__ = ["Distances", "Segment", "Start", "context_axes", "stretches"]
+__all__ = ["Distances", "Segment", "Start", "context_axes", "context_names", "stretches"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 Axes = tuple[str | int, ...]  # per axis: "rows", "tokens", or its fixed size
 
 
@@ -43,6 +48,7 @@ class Stretch(nn.Module):
         self.has_certainty = model.router is not None and not self.final
         self.gives_memory = model.heads.keeps_memory and not self.final
         self.takes_memory = model.heads.keeps_memory and first > 1
+        self.per_token = TASKS[model.config.task].splits_words
 
     def run(
         self, prepared: Prepared, hidden: Tensor, pool: Tensor, memory: Tensor | None = None
@@ -52,7 +58,9 @@ class Stretch(nn.Module):
         for number in range(self.first, self.last + 1):
             hidden = model.encoder.layer(prepared, number, hidden)
         read = model.encoder.readable(hidden, self.last)
-        if isinstance(model.pooling, Mean):
+        if self.per_token:
+            pooled = read  # a word is its first token, there is nothing to pool
+        elif isinstance(model.pooling, Mean):
             pooled = torch.bmm(pool.unsqueeze(1), read).squeeze(1)
         else:
             pooled = model.pooling(read, pool, model.exit_index(self.last))
@@ -69,6 +77,38 @@ class Stretch(nn.Module):
             own = pooled.unsqueeze(1)
             given.append(own if memory is None else torch.cat([memory, own], 1))
         return tuple(given)
+
+    def kind(self, prepared: Prepared) -> Hashable:
+        """Equal for stretches that are one program with other weights, as far as modules tell."""
+        model, numbers = self.model, range(self.first, self.last + 1)
+        calls = [prepared.calls[number - 1] for number in numbers]
+        # Where tokens stop or a cascade runs, the number of a layer is part of the program; heads
+        # with memory read as many vectors as there were exits.
+        alone = prepared.token_layers is not None or type(model.encoder) is not Encoder
+        alone = alone or model.heads.keeps_memory
+        temperatures = model.config.temperatures
+        return (
+            tuple(module_kind(model.encoder.layers[call.index]) for call in calls),
+            tuple(_call_kind(call, prepared) for call in calls),
+            temperatures[model.exit_index(self.last)] if temperatures else None,
+            self.first if alone else None,
+        )
+
+    def roles(self, prepared: Prepared) -> dict[str, Tensor]:
+        """The weights of this stretch by what they are to it, whichever layer and exit it has."""
+        found: dict[str, Tensor] = {}
+        for offset, number in enumerate(range(self.first, self.last + 1)):
+            layer = self.model.encoder.layers[prepared.calls[number - 1].index]
+            for name, weight in (*layer.named_parameters(), *layer.named_buffers()):
+                found[f"layer {offset}: {name}"] = weight
+        exit_number = str(self.model.exit_index(self.last))
+        for name, weight in (*self.model.named_parameters(), *self.model.named_buffers()):
+            if not name.startswith("encoder.layers."):
+                parts = name.split(".")
+                if exit_number in parts:
+                    parts[parts.index(exit_number)] = "*"
+                found[".".join(parts)] = weight
+        return found
 
     @property
     def outputs(self) -> list[str]:
@@ -98,6 +138,7 @@ class Start(Stretch):
         )
         pool = pool_weights(self.model, attention_mask)
         results = self.run(prepared, prepared.embedded, pool)
+        let_halt(self.model, prepared, input_ids)
         return results if self.final else (*results, *context(prepared, pool))
 
 
@@ -111,6 +152,7 @@ class Segment(Stretch):
         # the tensors in them are replaced by the real ones, so the embedding of it is dead code.
         blank = torch.zeros(hidden.shape[:2], dtype=torch.long, device=hidden.device)
         prepared = self.model.encoder.prepare(blank, torch.ones_like(blank))
+        let_halt(self.model, prepared, blank)
         *given, pool = context
         own = call_tensors(prepared)
         place = {id(tensor): new for tensor, new in zip(own, given, strict=True)}
@@ -146,6 +188,23 @@ class Distances(nn.Module):
         return nn.functional.linear(length_one, self.unit, self.one).clamp_min(0.0)
 
 
+def _call_kind(call: Call, prepared: Prepared) -> Hashable:
+    """How a layer is called: which tensors of the context it gets where, and what else."""
+    number = {id(tensor): index for index, tensor in enumerate(call_tensors(prepared))}
+    leaves, tree = pytree.tree_flatten((call.arguments, call.keywords))
+    shown = [
+        f"tensor {number[id(leaf)]}" if isinstance(leaf, Tensor) else repr(leaf)[:200]
+        for leaf in leaves
+    ]
+    return str(tree), tuple(shown)
+
+
+def let_halt(model: Model, prepared: Prepared, ids: Tensor) -> None:
+    """Of a tagger, makes the last layer of each token a part of the context; at first the depth."""
+    if TASKS[model.config.task].splits_words:
+        prepared.token_layers = torch.full_like(ids, model.encoder.depth)
+
+
 def pool_weights(model: Model, mask: Tensor) -> Tensor:
     """What each token weighs in the mean, (rows, tokens); the plain mask for other poolings."""
     return Mean.weights(mask, model.dtype) if isinstance(model.pooling, Mean) else mask
@@ -169,6 +228,14 @@ def context(prepared: Prepared, pool: Tensor) -> list[Tensor]:
     return [*call_tensors(prepared), pool]
 
 
+def context_names(model: Model, count: int) -> list[str]:
+    """A name for each tensor of the context."""
+    names = [f"context_{index}" for index in range(count)]
+    if TASKS[model.config.task].splits_words:
+        names[-2] = "token_layers"  # the last one is what pooling reads
+    return names
+
+
 @torch.no_grad()
 def context_axes(model: Model) -> list[Axes]:
     """Which axes of each context tensor run over rows and over tokens, found by trying two sizes.
@@ -183,6 +250,7 @@ def context_axes(model: Model) -> list[Axes]:
         mask = torch.ones_like(ids)
         mask[0, -1] = 0  # unpadded batches get no mask at all
         prepared = model.encoder.prepare(ids, mask)
+        let_halt(model, prepared, ids)
         tried.append([t.shape for t in context(prepared, pool_weights(model, mask))])
     return [_axes(small, large, sizes) for small, large in zip(*tried, strict=True)]
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from torch import Tensor
 
-from de3bert.data.tokens import TextInput
 from de3bert.export.graphs import ROWS, TOKENS, make_graph
 from de3bert.export.segments import (
     Axes,
@@ -19,34 +17,44 @@ from de3bert.export.segments import (
     Start,
     context,
     context_axes,
+    context_names,
+    let_halt,
     pool_weights,
     stretches,
 )
+from de3bert.export.templates import Asked, Templates, module_kind
 from de3bert.files import write_text
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.manifest import Graph
+from de3bert.tasks import TASKS
 
 __all__ = ["GraphWriter", "write_tokenizer"]
 
 READS = ("input_ids", "attention_mask", "token_type_ids")
-# Two texts of different length, so that the traced batch has padding in it.
-EXAMPLES: tuple[TextInput, ...] = ("a longer text to trace the layers with", "a short one")
 
 
 class GraphWriter:
-    """Traces the parts of one model and writes them as graphs."""
+    """Traces the parts of one model and writes them as graphs.
 
-    def __init__(self, model: Model, encoder: TextEncoder) -> None:
+    Args:
+        templates: whether graphs that differ in their weights alone are traced once.
+    """
+
+    def __init__(self, model: Model, encoder: TextEncoder, *, templates: bool = True) -> None:
         self.model = model
-        rows = encoder.pad(encoder(EXAMPLES).rows)
+        # Two inputs of different length, so that the traced batch has padding in it.
+        examples = TASKS[model.config.task].samples[0][1:3]
+        rows = encoder.pad(encoder(examples).rows)
         # A tokenizer may give more than the backbone takes, and not all that it could take.
         taken = [name for name in READS if name in rows and name in model.encoder.accepted]
         self.inputs = {name: rows[name] for name in taken}
         self.axes = context_axes(model)
         self.prepared = model.encoder.prepare(**self.inputs)
+        let_halt(model, self.prepared, self.inputs["input_ids"])
         pool = pool_weights(model, self.inputs["attention_mask"])
         self.context = context(self.prepared, pool)
-        self.names = [f"context_{index}" for index in range(len(self.axes))]
+        self.names = context_names(model, len(self.axes))
+        self.templates = Templates(templates)
 
     @torch.no_grad()
     def write(self, folder: Path, layers: tuple[int, ...]) -> tuple[Graph, ...]:
@@ -81,12 +89,16 @@ class GraphWriter:
             before = sum(layer < first for layer in self.model.config.exit_layers)
             given.append(torch.zeros(len(hidden), before, hidden.shape[-1]))
             names, shapes = [*names, "memory"], [*shapes, {0: ROWS}]
-        return make_graph(module, given, shapes, names, module.outputs)
+        asked = Asked(module, given, shapes, names, module.outputs)
+        kind, roles = module.kind(self.prepared), module.roles(self.prepared)
+        return self.templates.make(asked, kind, roles)
 
     def _distances(self, layer: int) -> ir.Model:
-        pooled: Tensor = torch.zeros(2, self.model.config.hidden_size)
+        pooled = torch.zeros(2, self.model.config.hidden_size)
         module = Distances(self.model, layer)
-        return make_graph(module, [pooled], [{0: ROWS}], ["pooled"], ["distances"])
+        asked = Asked(module, [pooled], [{0: ROWS}], ["pooled"], ["distances"])
+        roles = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        return self.templates.make(asked, module_kind(module), roles)
 
 
 def _dynamic(axes: Axes) -> dict[int, Any]:

@@ -25,6 +25,7 @@ def describe(name: str) -> dict[str, Any]:
         "depth": method.depth,
         "internal_exits": method.internal_exits,
         "exits_at": list(method.exits_at) or None,
+        "task": method.task,
         "token_exits": method.token_exits,
         "families": list(method.families),
         "lambdas": list(method.lambdas or LAMBDA_GRID) if "edr" in method.families else None,

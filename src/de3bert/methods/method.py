@@ -95,8 +95,8 @@ class Method:
         training: the method whose training this one shares: the two differ in policy alone.
         finish: a registered step after training (`de3bert.training.finish`), such as
             `temperatures`.
-        token_exits: `none` for methods that stop whole texts; `hash` where tokens stop by a fixed
-            table; `words` for methods that label the words of sentences.
+        task: what its models are asked (`de3bert.tasks`).
+        token_exits: `none`, or `hash` where single tokens stop by a fixed table.
         exits: how exits before the last come about: `trained` in the phases, or `fitted` after them
             in closed form (`de3bert.training.fitted`), to labels or to the final exit's `answers`.
         base: of a method with fitted exits the one whose phases come first, under its own name.
@@ -119,6 +119,7 @@ class Method:
     teacher: str | None = None
     training: str | None = None
     finish: str | None = None
+    task: str = "text-classification"
     token_exits: str = "none"
     exits: Literal["trained", "fitted", "answers"] = "trained"
     base: str | None = None
@@ -183,7 +184,7 @@ def _unfit(method: Method) -> str | None:
         return "they are fitted already"
     if method.training is not None:
         return f"it shares the training of {method.training}; write {method.training}+fitted"
-    if method.token_exits != "none":
+    if method.token_exits != "none" or method.task != "text-classification":
         return "it stops single tokens, not texts"
     if method.depth == "cascade":
         return "its exits are whole models"

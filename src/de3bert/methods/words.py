@@ -1,4 +1,4 @@
-"""Methods for models that tag words: whole sentences leave, or words halt one by one."""
+"""Methods for taggers: whole sentences leave, or words halt one by one."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ SENTEE = Method(
     phases=(Phase((Term("cross_entropy"),)),),
     families=("entropy",),
     pooling="cls",  # of a word, whose only token is its first piece
-    token_exits="words",
+    task="token-classification",
 )
 
 METHODS.add("sentee", SENTEE)
@@ -48,6 +48,6 @@ METHODS.add(
         summary="DE3 on words: prototypes of tags; a sentence leaves when all its words are sure",
         group="tokens",
         pooling="cls",
-        token_exits="words",
+        task="token-classification",
     ),
 )

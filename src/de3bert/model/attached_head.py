@@ -79,6 +79,7 @@ class AttachedHeads(Heads):
     """
 
     reads_tokens = True
+    counts_flops = False  # what the classifier's own head takes, only torch can count
     final: OriginalHead
 
     def __init__(
@@ -96,6 +97,9 @@ class AttachedHeads(Heads):
         if exit_index == len(self.exits):
             return self.final(reading.tokens, reading.mask)
         return self.exits[exit_index](self.dropout(reading.pooled))
+
+    def internal_parts(self) -> list[nn.Module]:
+        return list(self.exits)
 
     def final_parts(self) -> list[nn.Module]:
         return [self.final]

@@ -14,6 +14,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.model.attached_head import AttachedHeads, taken_apart
 from de3bert.model.building import fitting_length, leave_weights
 from de3bert.model.config import EarlyExitConfig
+from de3bert.model.early_exit import EarlyExitModel
 from de3bert.model.encoder import check_same_as_backbone
 from de3bert.model.failures import failures_told
 from de3bert.model.layout import find_layout
@@ -24,7 +25,7 @@ from de3bert.printable import cut_list
 
 __all__ = ["from_classifier", "with_exits"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 # Three rows with padding, of ids that every vocabulary has.
 TOY_IDS = ((5, 6, 7, 8), (7, 6, 5, 5), (6, 5, 5, 5))
 TOY_LENGTHS = (4, 3, 2)
@@ -81,7 +82,7 @@ def from_classifier(
     _check_exits(own)
     for part in (encoder, final):
         leave_weights(part)
-    model = Model(own, encoder, final).eval()
+    model = EarlyExitForSequenceClassification(own, encoder, final).eval()
     _check_same(model, expected)
     return model
 
@@ -97,7 +98,7 @@ def with_exits(trained: Model, *, method: str, exit_layers: list[int] | None = N
             only the final one.
     """
     old = trained.config
-    if old.heads not in ("linear", "attached") or old.task == "words" or old.cascade:
+    if old.heads not in ("linear", "attached") or old.task != "text-classification" or old.cascade:
         raise UsageError(
             f"A model of the method {old.method} cannot be given other exits: its heads "
             f"({old.heads}) are not those of single texts with a linear end."
@@ -126,7 +127,7 @@ def with_exits(trained: Model, *, method: str, exit_layers: list[int] | None = N
     final = trained.heads.final if isinstance(trained.heads, AttachedHeads) else None
     if final is not None:
         leave_weights(final)
-    model = Model(config, trained.encoder, final)
+    model = EarlyExitForSequenceClassification(config, trained.encoder, final)
     _take_over(model, trained)
     return model.train(trained.training)
 

@@ -82,6 +82,7 @@ class CascadePrepared:
     def __init__(self, cascade: Cascade, inputs: dict[str, Tensor]) -> None:
         self.cascade = cascade
         self.inputs = inputs  # (rows, tokens) each
+        self.token_layers = None
 
     @cached_property
     def small(self) -> Prepared:
@@ -147,6 +148,10 @@ class Cascade(nn.Module):
         return self.big.layer(prepared.big, own, prepared.big.embedded if own == 1 else hidden)
 
     own_layer = layer  # nothing stands in for a layer of a cascade
+
+    def internal_parts(self) -> list[nn.Module]:
+        """The small model answers at the first exit alone."""
+        return [self.small]
 
     def set_embeddings(self, embeddings: nn.Module) -> None:
         """The big model takes them over; the small one's grow or shrink with them."""

@@ -9,19 +9,22 @@ from transformers import AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
 from de3bert.errors import UsageError
+from de3bert.tasks import task_of
 
 __all__ = ["EarlyExitConfig", "PrototypeKind"]
 
 PrototypeKind = Literal["linear", "identity", "none"]
-KINDS = {"prototypes": get_args(PrototypeKind), "token_exits": ("none", "hash", "words")}
+KINDS = {"prototypes": get_args(PrototypeKind), "token_exits": ("none", "hash")}
 
 
 class EarlyExitConfig(PreTrainedConfig):
-    """Config of `EarlyExitForSequenceClassification`.
+    """Config of `EarlyExitForSequenceClassification` and `EarlyExitForTokenClassification`.
 
     Args:
         backbone_config: the encoder's own config.
         layout: where the encoder keeps its layers (see `de3bert.model.layout.Layout`).
+        task: what the model is asked, by its Hugging Face name: `text-classification` or
+            `token-classification`.
         method: the declaration the model was built from.
         method_options: its resolved options (alpha, dar, gamma, lambda ...).
         pooling: `cls`, `mean`, `shared_pooler` or `own_pooler`.
@@ -32,8 +35,8 @@ class EarlyExitConfig(PreTrainedConfig):
         base_depth: layers of the backbone that speed-ups refer to; more than the model's own when
             it was cut, less when it is a cascade.
         cascade: layers of a small complete model that stands before the backbone; 0: none.
-        token_exits: how single tokens stop: `hash` (a table of layers), `words` (the model tags
-            words, which leave by what their exits say), or `none`.
+        keeps_memory: whether an exit reads the exits before it, so that none can be left out.
+        token_exits: how single tokens stop: `hash` (a table of layers) or `none`.
         temperatures: what the logits of each exit are divided by, if anything.
         prototype_means: `moving` (the paper's), `all rows` when refreshed or fitted after training,
             or `adapted` when moved to unlabelled rows of other data.
@@ -57,6 +60,7 @@ class EarlyExitConfig(PreTrainedConfig):
 
     backbone_config: dict[str, Any] | PreTrainedConfig | None = None
     layout: dict[str, Any] | None = None
+    task: str = "text-classification"
     method: str = "de3"
     method_options: dict[str, Any] | None = None
     pooling: str = "mean"
@@ -65,6 +69,7 @@ class EarlyExitConfig(PreTrainedConfig):
     router: str = "none"
     base_depth: int | None = None
     cascade: int = 0
+    keeps_memory: bool | None = None
     token_exits: str = "none"
     temperatures: list[float] | None = None
     prototype_means: Literal["moving", "all rows", "adapted"] = "moving"
@@ -85,6 +90,9 @@ class EarlyExitConfig(PreTrainedConfig):
         elif isinstance(self.backbone_config, dict):
             self.backbone_config = AutoConfig.for_model(**self.backbone_config)
         super().__post_init__(**kwargs)
+        self.task = task_of({"task": self.task, "token_exits": self.token_exits}).name
+        if self.token_exits == "words":  # how older configs said that words are tagged
+            self.token_exits = "none"
         self.method_options = dict(self.method_options or {})
         self.operating_points = dict(self.operating_points or {})
         self.exit_layers = _checked_layers(self.exit_layers, self.depth)
@@ -105,11 +113,6 @@ class EarlyExitConfig(PreTrainedConfig):
         """The backbone's config, as an object."""
         assert isinstance(self.backbone_config, PreTrainedConfig)  # see __post_init__
         return self.backbone_config
-
-    @property
-    def task(self) -> Literal["text", "words"]:
-        """Whether rows are texts or the words of sentences."""
-        return "words" if self.token_exits == "words" else "text"
 
     @property
     def depth(self) -> int:

@@ -148,6 +148,10 @@ class Encoder(nn.Module):
             output = convolution(prepared.embedded, output, prepared.mask)
         return output
 
+    def internal_parts(self) -> list[nn.Module]:
+        """The parts that belong to one exit before the last alone."""
+        return []
+
     def set_embeddings(self, embeddings: nn.Module) -> None:
         """Takes over other word embeddings, such as those of a vocabulary that has grown."""
         self.backbone.set_input_embeddings(embeddings)

@@ -8,14 +8,14 @@ import torch
 from transformers.utils import logging
 
 if TYPE_CHECKING:
-    from de3bert.model.modeling import EarlyExitForSequenceClassification
+    from de3bert.model.early_exit import EarlyExitModel
 
 __all__ = ["tell_full_depth"]
 
 logger = logging.get_logger("transformers.de3bert")  # so that its settings of verbosity count
 
 
-def tell_full_depth(model: EarlyExitForSequenceClassification) -> None:
+def tell_full_depth(model: EarlyExitModel) -> None:
     """For a call that only wants answers, such as a pipeline's; silent from the second on."""
     if model.knows_full_depth or not model.config.operating_points or model.training:
         return

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
-from de3bert.model.head import HEADS, Heads, Reading
+from de3bert.model.head import HEADS, Heads, HeadSizes, Reading
+from de3bert.objective import Clock
 
 __all__ = ["FusedHeads", "blend"]
 
@@ -35,7 +36,7 @@ class FusedHeads(Heads):
     agree with theirs. Their pooler per exit is the pooling `own_pooler`, not a part of this.
 
     The option `future` set to 0 leaves the predicted vectors out: z_i = 2 gate past. The predictors
-    stay, and with them `futures`.
+    stay, and with them `futures`. The lowest `thaw` layers learn with a chance that grows.
     """
 
     keeps_memory = True
@@ -50,6 +51,7 @@ class FusedHeads(Heads):
     ) -> None:
         super().__init__(hidden_size, classes, exits, dropout, options)
         self.looks_ahead = _looks_ahead(options)
+        self.thaw = float(options.get("thaw", 0.0))
         self.predictors = nn.ModuleList(nn.Linear(hidden_size, hidden_size) for _ in range(exits))
         self.projections = nn.ModuleList(nn.Linear(hidden_size, 2 * classes) for _ in range(exits))
         self.gate = nn.Linear(classes, classes)
@@ -92,6 +94,23 @@ class FusedHeads(Heads):
             guesses = torch.tanh(predict(states[:, :target]))
             columns.append(nn.functional.pad(guesses, (0, 0, 0, exits - target)))
         return torch.stack(columns, 2)
+
+    @classmethod
+    def flops(cls, sizes: HeadSizes, exit_index: int, tokens: float) -> float:
+        """Every later vector is predicted, and all of them are projected to 2 K numbers."""
+        predicted = sizes.hidden**2 * (sizes.exits - 1 - exit_index)
+        projected = sizes.hidden * 2 * sizes.classes * sizes.exits
+        return 2.0 * (predicted + projected + sizes.classes**2)
+
+    def handed_on(self, hidden: Tensor, layer: int, clock: Clock) -> Tensor:
+        """GPFEE cuts the gradient below layer F, the option `thaw`, with chance 1 - step / total.
+
+        Drawn per step and not per chunk, so that a batch in chunks is one batch.
+        """
+        if layer > self.thaw:
+            return hidden
+        draw = float(torch.rand((), generator=clock.generator(salt=1000 + layer)))
+        return hidden.detach() if draw > clock.progress else hidden
 
     def final_parts(self) -> list[nn.Module]:
         return [self.projections[-1], self.gate]

@@ -6,16 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from torch import nn
 
-from de3bert.errors import UsageError
-from de3bert.model.cascade import Cascade
+from de3bert.model.early_exit import EarlyExitModel
 from de3bert.model.encoder import Encoder
-from de3bert.model.modeling import EarlyExitForSequenceClassification
-from de3bert.model.pooling import OwnPooler
 from de3bert.registry import Registry
 
 __all__ = ["GROUPS", "train_only"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 Group = Callable[[Model], Iterable[nn.Module]]
 GROUPS: Registry[Group] = Registry("group of parameters")
 
@@ -44,15 +41,8 @@ def heads(model: Model) -> Iterable[nn.Module]:
 @GROUPS.register("internal")
 def internal(model: Model) -> Iterable[nn.Module]:
     """Everything that belongs to an exit before the last one alone."""
-    exits = getattr(model.heads, "exits", None)
-    if not isinstance(exits, nn.ModuleList):
-        raise UsageError(f'The heads "{model.config.heads}" have no parts of single exits.')
-    parts: list[nn.Module] = list(exits[:-1])
-    if isinstance(model.pooling, OwnPooler):
-        parts.extend(model.pooling.dense[:-1])
-    if isinstance(model.encoder, Cascade):
-        parts.append(model.encoder.small)
-    return parts
+    parts = (model.heads, model.pooling, model.encoder)
+    return [own for part in parts for own in part.internal_parts()]
 
 
 @GROUPS.register("router")

@@ -10,10 +10,22 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
+from de3bert.objective import Clock
 from de3bert.registry import Registry
 
-__all__ = ["HEADS", "Heads", "Reading"]
+__all__ = ["HEADS", "HeadSizes", "Heads", "Reading"]
+
+
+@dataclass(frozen=True)
+class HeadSizes:
+    """What the cost of a head depends on besides the text."""
+
+    hidden: int
+    classes: int
+    exits: int
+    options: Mapping[str, OptionValue]
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,8 @@ class Heads(nn.Module, ABC):
 
     keeps_memory: ClassVar[bool] = False  # reads the vectors of earlier exits
     reads_tokens: ClassVar[bool] = False  # reads the states of all tokens
+    counts_flops: ClassVar[bool] = True  # whether `flops` counts all that every exit does
+    fresh: ClassVar[bool] = True  # no pretraining has touched it: it learns at a rate of its own
     exits: nn.ModuleList  # a part per exit; heads that share parts have none and say what is final
 
     def __init__(
@@ -75,6 +89,21 @@ class Heads(nn.Module, ABC):
     @abstractmethod
     def forward(self, reading: Reading, exit_index: int) -> Tensor:
         """Logits of one exit, (rows, classes). Exits are counted from 0."""
+
+    @classmethod
+    def flops(cls, sizes: HeadSizes, exit_index: int, tokens: float) -> float:
+        """Operations of one exit for a text: two for each weight of a linear layer."""
+        return 2.0 * sizes.hidden * sizes.classes
+
+    def handed_on(self, hidden: Tensor, layer: int, clock: Clock) -> Tensor:
+        """In training, the states after a layer as the next one gets them: by default unchanged."""
+        return hidden
+
+    def internal_parts(self) -> list[nn.Module]:
+        """The parts that belong to one exit before the last alone."""
+        if not isinstance(getattr(self, "exits", None), nn.ModuleList):
+            raise UsageError(f"{type(self).__name__} have no parts of single exits.")
+        return list(self.exits[:-1])
 
     def final_parts(self) -> list[nn.Module]:
         """The parts that a model with the final head alone would have as well."""

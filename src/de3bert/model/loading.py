@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.model.modeling import EarlyExitForSequenceClassification
+from de3bert.model.config import EarlyExitConfig
+from de3bert.model.early_exit import MODELS, EarlyExitModel
 from de3bert.model.pretrained import from_pretrained, reason_of
 
 __all__ = ["read_model"]
@@ -15,13 +16,13 @@ MISMATCH = "ignore_mismatched_sizes"  # how transformers says so, with advice th
 OTHER_SIZES = "its weights have other sizes than its config says (classes, exits, layers or widths)"
 
 
-def read_model(source: str) -> EarlyExitForSequenceClassification:
+def read_model(source: str) -> EarlyExitModel:
     """The model of a folder or hub id; De3Error when weights are damaged or missing."""
     local = Path(source).exists()
     try:
-        loaded: Any = from_pretrained(
-            EarlyExitForSequenceClassification, source, output_loading_info=True
-        )
+        config: Any = from_pretrained(EarlyExitConfig, source)
+        kind = MODELS[config.task]
+        loaded: Any = from_pretrained(kind, source, config=config, output_loading_info=True)
     except De3Error:
         raise
     except Exception as error:  # safetensors, json and hub errors have no common base
@@ -32,7 +33,7 @@ def read_model(source: str) -> EarlyExitForSequenceClassification:
             f'No model "{source}": it is neither a folder nor a model that could be fetched from '
             f"the hub ({reason})."
         ) from error
-    model: EarlyExitForSequenceClassification = loaded[0]
+    model: EarlyExitModel = loaded[0]
     missing = sorted(loaded[1]["missing_keys"])
     if missing:
         raise De3Error(

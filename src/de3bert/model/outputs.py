@@ -12,7 +12,10 @@ __all__ = ["EarlyExitOutput"]
 
 @dataclass
 class EarlyExitOutput(ModelOutput):
-    """Output of `EarlyExitForSequenceClassification`.
+    """Output of `EarlyExitModel`; rows are texts, or all words of a batch of sentences.
+
+    Of a tagger that is not told which tokens are words, tokens stand in the place of rows: (rows,
+    tokens, ...).
 
     Args:
         loss: the method's whole objective, when labels were given.

@@ -24,6 +24,10 @@ class Pooling(nn.Module, ABC):
     def start_from(self, pooler: nn.Linear) -> None:
         """Takes over the backbone's trained pooler, where this pooling has one."""
 
+    def internal_parts(self) -> list[nn.Module]:
+        """The parts that belong to one exit before the last alone."""
+        return []
+
 
 POOLINGS: Registry[type[Pooling]] = Registry("pooling")
 
@@ -79,3 +83,6 @@ class OwnPooler(Pooling):
     def start_from(self, pooler: nn.Linear) -> None:
         for dense in self.dense:
             dense.load_state_dict(pooler.state_dict())
+
+    def internal_parts(self) -> list[nn.Module]:
+        return list(self.dense[:-1])

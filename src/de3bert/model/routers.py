@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,8 @@ class Router(nn.Module, ABC):
         exits: number of exits before the last: nobody asks whether to leave at the end.
         options: of the method.
     """
+
+    fresh: ClassVar[bool] = True  # no pretraining has touched it: it learns at a rate of its own
 
     def __init__(self, hidden_size: int, exits: int, options: Mapping[str, OptionValue]) -> None:
         super().__init__()

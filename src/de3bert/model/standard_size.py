@@ -8,9 +8,9 @@ import torch
 from transformers import BertConfig
 
 from de3bert.methods import METHODS, Method
+from de3bert.model import EarlyExitModel
 from de3bert.model.config import EarlyExitConfig
 from de3bert.model.depth import DEPTHS
-from de3bert.model.modeling import EarlyExitForSequenceClassification
 
 __all__ = ["STANDARD", "exit_parameters"]
 
@@ -39,7 +39,7 @@ def exit_parameters(name: str) -> dict[str, int]:
         exit_layers=[small, small + depth] if small else _exit_layers(method, depth),
     )  # a config has two classes unless it is told otherwise
     with torch.device("meta"):
-        return EarlyExitForSequenceClassification(config).exit_parameters()
+        return EarlyExitModel(config).exit_parameters()
 
 
 def _exit_layers(method: Method, depth: int) -> list[int] | None:

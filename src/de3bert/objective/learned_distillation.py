@@ -51,6 +51,8 @@ class LearnedDistillation(StatefulLoss):
         unroll: 0, Omega's gradient is that of L itself, which can only lower the weights of large
             parts; 1, that of the held-out loss after one step of the linear heads.
         inner_rate: the size of that step (0.01).
+        weights_rate: the learning rate of Omega. At the encoder's it would hardly move, and weight
+            decay would pull its scores together.
     """
 
     def __init__(self, exits: int, options: Mapping[str, OptionValue]) -> None:
@@ -63,6 +65,8 @@ class LearnedDistillation(StatefulLoss):
         self.unroll = needs.number(options, "unroll", 0.0)
         if self.unroll not in (0.0, 1.0):
             raise UsageError(f"Option unroll must be 0 or 1, got {self.unroll:g}.")
+        if "weights_rate" in options:
+            self.learning_rate = float(options["weights_rate"])
         later = needs.word(options, "from", ("all", "later")) == "later"
         everyone = range(exits)
         self.pairs = [(m, t) for m in everyone for t in everyone if t > m or (t < m and not later)]

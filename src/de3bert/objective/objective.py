@@ -72,9 +72,11 @@ class StatefulLoss(nn.Module):
 
     Attributes:
         reads_tokens: it reads `batch.tokens`, which are not kept otherwise.
+        learning_rate: of its own parameters, which then do not decay; None: that of the encoder.
     """
 
     reads_tokens: ClassVar[bool] = False
+    learning_rate: float | None = None
 
     def __init__(self, exits: int, options: Mapping[str, OptionValue]) -> None:
         super().__init__()

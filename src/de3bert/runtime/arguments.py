@@ -5,30 +5,15 @@ from __future__ import annotations
 import operator
 import os
 import re
-import reprlib
 from pathlib import Path
 
 from de3bert.errors import UsageError
-from de3bert.printable import printable
+from de3bert.printable import kind_of, printable, shown
 
-__all__ = ["checked_count", "checked_device", "checked_name", "checked_source", "kind_of", "shown"]
+__all__ = ["checked_count", "checked_device", "checked_name", "checked_source"]
 
 # What a model on the hub can be called; everything else can only be meant as a folder.
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
-SHORT = reprlib.Repr()
-SHORT.maxstring = SHORT.maxother = 60
-SHORT.maxlevel = 2
-
-
-def shown(value: object) -> str:
-    """A value as messages show it: short, and nothing in it steers a terminal."""
-    return printable(SHORT.repr(value))
-
-
-def kind_of(value: object) -> str:
-    """Its type, as messages name it: `an int`, `a dict`."""
-    name = type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
 
 
 def checked_count(name: str, value: object) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
@@ -13,16 +14,17 @@ from de3bert.exits.adequacy import MINIMUM_ROWS, check_rows, doubts, with_warnin
 from de3bert.exits.calibrate import LAMBDA_GRID, NEED_LABELS, WIDE_LAMBDA_GRID, calibrate
 from de3bert.exits.family import Family
 from de3bert.exits.kept import check_keep
-from de3bert.exits.metrics import check_metric
 from de3bert.exits.points import Target
 from de3bert.methods import METHODS
 from de3bert.printable import cut_list
+from de3bert.runtime.backends import checked_backend, chosen_backend
 from de3bert.runtime.evaluate import numbers_of, trace_table
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.points import check_place, check_point_name, store_points
-from de3bert.runtime.profile import read_profile
+from de3bert.runtime.profile import check_measured_by, read_profile
 from de3bert.runtime.weights import weights_sha256
+from de3bert.tasks import TASKS
 
 __all__ = ["calibrate_model"]
 
@@ -32,7 +34,7 @@ def calibrate_model(
     target: str,
     name: str,
     *,
-    table: Table | None = None,
+    table: Table[Any] | None = None,
     trace: str | Path | None = None,
     unlabelled: Table | None = None,
     family: str | Sequence[str] | None = None,
@@ -42,6 +44,7 @@ def calibrate_model(
     batch_size: int = 32,
     progress: str | None = None,
     force: bool = False,
+    backend: str | None = None,
 ) -> OperatingPoint:
     """Finds the point that meets `target` on a table or a trace of one, and stores it.
 
@@ -55,6 +58,7 @@ def calibrate_model(
     Fewer than 30 rows, or rows without some class of the model, are refused unless `force` is set
     or nothing is to be chosen (`full`). What is doubtful is kept in `measured["warnings"]`.
     """
+    traffic_asked = unlabelled is not None
     if table is not None and trace is not None:
         raise UsageError("Give rows with --data, or a trace of this model with --trace, not both.")
     if table is None and trace is None:
@@ -65,15 +69,20 @@ def calibrate_model(
     wanted = Target.parse(target)
     check_point_name(name)
     check_place(folder)
-    cost = read_profile(folder, weights_sha256(folder))
+    chosen_backend(str(folder), checked_backend(backend))
+    facts = Facts.of(read_config(folder))
+    task = TASKS[facts.task]
+    task.check_target(wanted, traffic_asked)
+    cost = None if task.joint else read_profile(folder, weights_sha256(folder))
     if wanted.is_time and cost is None:
         raise UsageError(
             f"The target {wanted} is about time on this machine, which was not measured yet. "
             f"Run first: de3 profile {folder}"
         )
-    facts = Facts.of(read_config(folder))
+    if wanted.is_time and cost is not None:
+        check_measured_by(cost, folder, backend)
     metric = metric or facts.metric
-    check_metric(metric, len(facts.label_names))
+    task.check_metric(metric, facts.label_names)
     families = [family] if isinstance(family, str) else family
     parsed = [Family.parse(text) for text in families or METHODS[facts.method].families]
     if wanted.kind != "full":
@@ -85,8 +94,9 @@ def calibrate_model(
     if table is not None:
         _check_labels(table.labels is not None, wanted, table.source)
         if table.labels is not None:
-            check_rows(numbers_of(facts, table), facts.label_names, force=force)
-        recorded = trace_table(load(folder), table, **asked)  # type: ignore[arg-type]
+            labels = task.unit_numbers(numbers_of(facts, table))
+            check_rows(labels, facts.label_names, force=force, rows=len(table), unit=task.counted)
+        recorded = trace_table(load(folder, backend=backend), table, **asked)  # type: ignore[arg-type]
     else:
         recorded = Trace.load(str(trace))
         _check_trace(recorded, facts, folder)
@@ -94,7 +104,10 @@ def calibrate_model(
     known = recorded.labels is not None
     judged = recorded if known else recorded.self_labelled()
     # What the model says of texts need not be every class: only labels must be.
-    forced = check_rows(judged.known_labels, facts.label_names if known else (), force=force)
+    forced = check_rows(
+        judged.known_labels, facts.label_names if known else (), force=force,
+        rows=judged.sentences, unit=task.counted,
+    )  # fmt: skip
     traffic = None
     if unlabelled is not None:
         if len(unlabelled) < MINIMUM_ROWS and not force:
@@ -102,7 +115,8 @@ def calibrate_model(
                 f"{unlabelled.source} gives {len(unlabelled)} texts, too few to fit a threshold "
                 f"to: it takes at least {MINIMUM_ROWS}, and better hundreds."
             )
-        traffic = trace_table(load(folder), replace(unlabelled, labels=None), **asked)  # type: ignore[arg-type]
+        texts = replace(unlabelled, labels=None)
+        traffic = trace_table(load(folder, backend=backend), texts, **asked)  # type: ignore[arg-type]
     families = families or _declared_families(facts.method, recorded)
     lambdas = WIDE_LAMBDA_GRID if wide else METHODS[facts.method].lambdas or LAMBDA_GRID
     point = calibrate(
@@ -170,6 +184,11 @@ def _can_read(trace: Trace, family: Family) -> bool:
 
 
 def _check_trace(trace: Trace, facts: Facts, folder: str | Path) -> None:
+    if (trace.sentence is not None) != TASKS[facts.task].joint:
+        raise UsageError(
+            f"The trace is not of {TASKS[facts.task].row}, which {folder} reads: it was made from "
+            "another model."
+        )
     if trace.exit_layers != facts.exit_layers:
         raise UsageError(
             f"The trace has exits at {list(trace.exit_layers)}, the model at "

@@ -5,42 +5,40 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
-from de3bert.data.tokens import TextInput, TokenRow
+from de3bert.data.tokens import Encoded, TextInput, TokenRow, pieces_of, sentence_of
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import Policy, Trace, signals
+from de3bert.exits import Policy, Trace
 from de3bert.exits.bandit import Bandit
 from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.keeping import Keeper, KeepRule
 from de3bert.exits.replay import replay
-from de3bert.runtime.arguments import checked_count, checked_name, kind_of, shown
-from de3bert.runtime.engine import (
-    Backend,
-    Outcome,
-    run_batch,
-    run_in_order,
-    run_kept,
-    run_sorted,
-)
+from de3bert.printable import kind_of, shown
+from de3bert.runtime.arguments import checked_count, checked_name
+from de3bert.runtime.engine import Backend, run_batch, run_in_order, run_kept, run_sorted
 from de3bert.runtime.explain import explained_layers, lambda_of
-from de3bert.runtime.inputs import as_stream, as_texts
 from de3bert.runtime.loaded import FULL, Loaded, no_such_point
-from de3bert.runtime.prediction import Explanation, Prediction
 from de3bert.runtime.tracing import record
+from de3bert.tasks import Explanation, Prediction
+from de3bert.tasks.inputs import as_stream
+from de3bert.tasks.task import Answer, Outcome, Task
 
 __all__ = ["FULL", "Classifier", "TextInput"]
 
-# As users hold them; `as_texts` says what is accepted, and refuses the rest.
+# As users hold them; `de3bert.tasks.inputs` says what is accepted, and refuses the rest.
 Texts = str | tuple[str, str] | Iterable[TextInput | list[str]]
 REMEMBERED = 256  # policies that need not be read again
 WINDOW = 16  # batches that a stream reads ahead, to sort their rows by length
 
 
-class Classifier(Loaded):
-    """A text classifier that stops at the layer its operating point allows.
+class Classifier(Loaded, Generic[Answer]):
+    """A classifier of texts, or of the words of sentences, that stops where its point allows.
+
+    What it takes and answers is its `task`'s: texts and a `Prediction` each, or sentences as lists
+    of words and a `TaggedSentence` each.
 
     Several threads may use one, each with texts and points of its own. It can be pickled, copied
     and sent to other processes, where it opens its folder again; what a bandit or a controller has
@@ -50,9 +48,13 @@ class Classifier(Loaded):
         >>> clf = de3bert.load("runs/demo/model")
         >>> clf.predict(["a joy from start to finish"], point="2x")
         [Prediction(label='positive', score=0.997, exit_layer=2, layers=6)]
+        >>> tagger = de3bert.load("runs/ner")
+        >>> tagger.predict([["Ada", "wrote", "it"]], policy="entropy < 0.1 window 5")[0].tags
+        ('B-PER', 'O', 'O')
     """
 
     backend: Backend
+    task: Task[Answer]
 
     def __init__(self, backend: Backend, source: str) -> None:
         super().__init__(backend, source)
@@ -84,7 +86,7 @@ class Classifier(Loaded):
         if policy is not None:
             if point is not None:
                 raise UsageError("Give a point or a policy, not both.")
-            chosen = Policy.parse(policy) if isinstance(policy, str) else policy
+            chosen = self.task.policy(policy) if isinstance(policy, str) else policy
         else:
             chosen = self._point_policy(self.point_name(point))
         self._check(chosen)
@@ -97,11 +99,11 @@ class Classifier(Loaded):
         *,
         policy: str | Policy | None = None,
         batch_size: int = 32,
-    ) -> list[Prediction]:
-        """One prediction per text (or pair of texts), in input order.
+    ) -> list[Answer]:
+        """One answer per text, pair of texts or sentence, in input order.
 
         Texts come as one str, a list, a tuple, a generator, an array or a column of str (numpy,
-        pandas, Arrow); pairs as tuples or lists of two.
+        pandas, Arrow); pairs as tuples or lists of two; sentences as lists of words.
 
         Rows that have left are dropped from the batch before the next layer; label and exit layer
         are those of one-by-one prediction, whatever the batch size.
@@ -111,20 +113,28 @@ class Classifier(Loaded):
         """
         size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
-        return self._answers(self.encode(texts), chosen, size)
+        inputs, encoded = self._encoded(texts)
+        self.truncated = encoded.truncated
+        return self._answers(inputs, encoded.rows, chosen, size)
 
-    def _answers(self, rows: list[TokenRow], policy: Policy, batch_size: int) -> list[Prediction]:
+    def _answers(
+        self, inputs: list[Any], rows: list[TokenRow], policy: Policy, batch_size: int
+    ) -> list[Answer]:
         if not rows:
             return []
+        outcome = self._run(rows, policy, batch_size)
+        return self.task.answers(inputs, rows, outcome, self.label_names, self.depth)
+
+    def _run(self, rows: list[TokenRow], policy: Policy, batch_size: int) -> Outcome:
         if isinstance(policy.rule, BanditRule | KeepRule):
             with self._learning:
                 learner = self._learner(policy.rule)
                 if isinstance(learner, Bandit):
-                    return self._predictions(run_in_order(self.backend, rows, learner))
-                return self._predictions(run_kept(self.backend, rows, learner, batch_size))
+                    return run_in_order(self.backend, rows, learner)
+                return run_kept(self.backend, rows, learner, batch_size)
         if len(rows) <= batch_size:
-            return self._predictions(run_batch(self.backend, rows, policy))
-        return self._predictions(run_sorted(self.backend, rows, policy, batch_size))
+            return run_batch(self.backend, rows, policy)
+        return run_sorted(self.backend, rows, policy, batch_size)
 
     def forget(self) -> None:
         """Lets bandits and controllers start anew, as if nothing had been predicted yet."""
@@ -160,8 +170,8 @@ class Classifier(Loaded):
         *,
         policy: str | Policy | None = None,
         batch_size: int = 32,
-    ) -> Iterator[Prediction]:
-        """Predictions of a stream of texts, in order, without holding all of it in memory.
+    ) -> Iterator[Answer]:
+        """Answers to a stream of texts or sentences, in order, without holding all of it in memory.
 
         Reads some batches ahead, so that rows of similar length share one. `truncated` counts over
         the whole stream.
@@ -170,29 +180,29 @@ class Classifier(Loaded):
         chosen = self.policy(point, policy)
         return self._stream(as_stream(texts, self.config.text_pairs), chosen, size)
 
-    def _stream(
-        self, texts: Iterator[Any], policy: Policy, batch_size: int
-    ) -> Iterator[Prediction]:
+    def _stream(self, texts: Iterator[Any], policy: Policy, batch_size: int) -> Iterator[Answer]:
         cut, first = 0, 1
         while ahead := list(itertools.islice(texts, WINDOW * batch_size)):
-            answers = self._answers(self._encoded(ahead, first), policy, batch_size)
-            cut, first = cut + self.truncated, first + len(ahead)
+            inputs, encoded = self._encoded(ahead, first)
+            answers = self._answers(inputs, encoded.rows, policy, batch_size)
+            cut, first = cut + encoded.truncated, first + len(ahead)
             self.truncated = cut
             yield from answers
 
     def encode(self, texts: Texts) -> list[TokenRow]:
         """Token rows; counts in `truncated` the texts that were cut to the model's limit."""
-        return self._encoded(texts)
-
-    def _encoded(self, texts: Texts, first: int | None = None) -> list[TokenRow]:
-        encoded = self.backend.encoder(as_texts(texts, self.config.text_pairs, first))
+        encoded = self._encoded(texts)[1]
         self.truncated = encoded.truncated
         return encoded.rows
+
+    def _encoded(self, texts: Texts, first: int | None = None) -> tuple[list[Any], Encoded]:
+        inputs = self.task.inputs(texts, self.config.text_pairs, first)
+        return inputs, self.backend.encoder(inputs)
 
     def trace(
         self,
         texts: Texts,
-        labels: np.ndarray | None = None,
+        labels: Any = None,
         *,
         batch_size: int = 32,
         distances: bool | None = None,
@@ -203,18 +213,27 @@ class Classifier(Loaded):
 
         Distances are recorded where the model has prototypes, unless `distances` is False, and
         certainty where it has a router. Speed-ups on it refer to the model's `base_depth`.
+
+        Args:
+            labels: the number of each text's class, (rows,), or of the tags of each sentence, a
+                list each. Words that were cut off are left out.
         """
         size = checked_count("batch_size", batch_size)
         if distances is None:
             self._check_prototypes()
             distances = self.has_prototypes and len(self.backend.exit_layers) > 1
         rows = self.encode(texts)
+        if not rows:
+            raise UsageError(f"There are no {self.task.row} to trace.")
+        sentence, tokens = sentence_of(rows), [len(row["input_ids"]) for row in rows]
+        if sentence is not None:
+            tokens = [count for row in rows for count in pieces_of(row).tolist()]
         found = record(self.backend, rows, size, distances=distances, progress=progress)
         return Trace(
             logits=found.logits,
             distances=found.distances,
-            labels=labels,
-            tokens=np.array([len(row["input_ids"]) for row in rows], dtype=np.int32),
+            labels=None if labels is None else self.task.unit_numbers(labels, rows),
+            tokens=np.array(tokens, dtype=np.int32),
             exit_layers=self.backend.exit_layers,
             label_names=self.label_names,
             info={
@@ -225,6 +244,7 @@ class Classifier(Loaded):
             },
             certainty=found.certainty,
             base_depth=self.config.base_depth,
+            sentence=sentence,
         )
 
     def explain(
@@ -238,8 +258,9 @@ class Classifier(Loaded):
 
         Of a bandit or controller it shows what it would do now; it learns nothing by being asked.
         """
+        self.task.check_single(self.source, "`explain`")
         chosen = self.policy(point, policy)
-        (given,) = as_texts([text], self.config.text_pairs)
+        (given,) = self.task.inputs([text], self.config.text_pairs)
         trace = self.trace([given], distances=False if self._unset_prototypes() else None)
         now = chosen
         if isinstance(chosen.rule, BanditRule | KeepRule):
@@ -252,14 +273,6 @@ class Classifier(Loaded):
         joined = given if isinstance(given, str) else " | ".join(given)
         return Explanation(joined, str(chosen), prediction, layers)
 
-    def _predictions(self, outcome: Outcome) -> list[Prediction]:
-        classes = outcome.logits.argmax(-1)
-        scores = signals.max_probability(outcome.logits)
-        return [
-            Prediction(self.label_names[label], float(score), int(layer), self.depth)
-            for label, score, layer in zip(classes, scores, outcome.exit_layers, strict=True)
-        ]
-
     def _point_policy(self, point: str) -> Policy:
         if point == FULL:  # first: no stored point makes it anything else
             return Policy.parse(FULL)
@@ -269,6 +282,7 @@ class Classifier(Loaded):
         raise no_such_point(self.source, point, points)
 
     def _check(self, policy: Policy) -> None:
+        self.task.check_policy(policy)
         policy.start(0, self.backend.exit_layers[:-1], self.depth)
         if policy.needs_distances:
             if not self.has_prototypes:

@@ -1,5 +1,10 @@
 """The engine: runs a batch from exit to exit, and drops the rows that have left.
 
+A row is a text, or a sentence whose units are words: what an exit says has a row for every unit.
+With words that halt one by one a sentence leaves when all of them are done. Layers are computed for
+all tokens of a sentence that is still there and halted words are put back, so that time follows the
+sentences and not the words; word-layers are what the authors count.
+
 It knows nothing of tensors: a back end runs the layers and hands over each exit's outputs as
 arrays; the policy, the same object as in replay, decides.
 """
@@ -8,19 +13,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.data.tokens import Encoded, TextInput, TokenRow
+from de3bert.data.tokens import Encoded, TokenRow, sentence_of, units_of
 from de3bert.exits import ExitView, Policy
 from de3bert.exits.bandit import CONFIDENCE, Bandit
+from de3bert.exits.fold import Fold
 from de3bert.exits.keeping import Keeper
 from de3bert.runtime.facts import Facts
+from de3bert.tasks.task import Outcome
 
-__all__ = ["Backend", "Outcome", "run_batch", "run_in_order", "run_kept", "run_sorted"]
+__all__ = ["Backend", "in_batches", "run_batch", "run_in_order", "run_kept", "run_sorted"]
 
 
 class Backend(Protocol):
@@ -37,8 +43,8 @@ class Backend(Protocol):
         """Classes that were never seen in training."""
 
     @property
-    def encoder(self) -> Callable[[Sequence[TextInput]], Encoded]:
-        """Makes token rows of texts."""
+    def encoder(self) -> Callable[[Sequence[Any]], Encoded]:
+        """Makes token rows of texts, or of sentences."""
 
     def size(self) -> dict[str, Any]:
         """How large the model is, in plain JSON values."""
@@ -49,38 +55,29 @@ class Backend(Protocol):
     def advance(
         self, state: Any, layer: int, *, read: bool
     ) -> tuple[Any, NDArray[np.float32] | None]:
-        """Runs on to the exit at `layer`: the state there, and its logits (rows, classes).
+        """Runs on to the exit at `layer`: the state there, and its logits (units, classes).
 
         With `read=False` nobody looks at this exit, and there are no logits.
         """
 
     def distances(self, state: Any, layer: int) -> NDArray[np.float32]:
-        """Distances to the prototypes of the exit at `layer`, where `state` is; (rows, classes)."""
+        """Distances to the prototypes of the exit at `layer`, where `state` is, (units, classes)"""
 
     def certainty(self, state: Any, layer: int) -> NDArray[np.float32]:
-        """How sure the router of the exit at `layer` is, where `state` is; in [0, 1], (rows,)."""
+        """How sure the router of the exit at `layer` is, where `state` is; in [0, 1], (units,)."""
 
     def keep(self, state: Any, keep: NDArray[np.bool_]) -> Any:
-        """Drops the rows that have left."""
+        """Drops the rows that have left, (rows,)."""
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """Where each row left and what it said there."""
-
-    exit_layers: NDArray[np.int64]  # (rows,)
-    logits: NDArray[np.float32]  # (rows, classes), of the exit taken
+    def halt(self, state: Any, done: NDArray[np.bool_]) -> Any:
+        """Words that are done, (units,), keep from now on the states they have."""
 
 
 def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Outcome:
     """Runs one batch; each row stops at the exit its policy allows, whatever the others do."""
-    *internal, final = backend.exit_layers
-    fold = policy.start(len(batch), internal, final)
-    rows = np.arange(len(batch))
-    outcome = Outcome(
-        np.zeros(len(batch), dtype=np.int64),
-        np.zeros((len(batch), backend.classes), dtype=np.float32),
-    )
+    final = backend.exit_layers[-1]
+    fold = Fold(policy, len(batch), backend.exit_layers, sentence_of(batch))
+    outcome = _blank(backend, len(fold.units))
     state = backend.start(batch)
     for layer in backend.exit_layers:
         read = layer == final or policy.reads(layer)
@@ -88,7 +85,7 @@ def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Ou
         if logits is None:
             continue
         if layer == final:
-            leave = np.ones(len(rows), dtype=np.bool_)
+            now = ~fold.done
         else:
             # Distances cost time; the policy asks for them only where the logits do not decide.
             fetch = functools.partial(backend.distances, state, layer)
@@ -98,15 +95,18 @@ def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Ou
                 fetch=fetch if policy.needs_distances else None,
                 certainty=backend.certainty(state, layer) if policy.needs_certainty else None,
             )
-            leave, fold = policy.step(fold, view)
-            if not leave.any():
+            now = fold.step(view)
+            if not now.any():
                 continue
-        outcome.exit_layers[rows[leave]] = layer
-        outcome.logits[rows[leave]] = logits[leave]
-        if leave.all():
+        outcome.exit_layers[fold.units[now]] = layer
+        outcome.logits[fold.units[now]] = logits[now]
+        stays = fold.drop(now)
+        if not stays.any():
             break
-        rows, fold = rows[~leave], policy.keep(fold, ~leave)
-        state = backend.keep(state, ~leave)
+        if not stays.all():
+            state = backend.keep(state, stays)
+        if fold.sentence is not None and fold.done.any():
+            state = backend.halt(state, fold.done)
     return outcome
 
 
@@ -114,14 +114,33 @@ def run_sorted(
     backend: Backend, rows: Sequence[TokenRow], policy: Policy, batch_size: int
 ) -> Outcome:
     """Runs many rows in batches of similar length (less padding); results in input order."""
-    order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
-    exit_layers = np.zeros(len(rows), dtype=np.int64)
-    logits = np.zeros((len(rows), backend.classes), dtype=np.float32)
-    for start in range(0, len(rows), batch_size):
-        chosen = order[start : start + batch_size]
+    whole = _blank(backend, int(units_of(rows).sum()))
+    for chosen, units in in_batches(rows, batch_size):
         part = run_batch(backend, [rows[index] for index in chosen], policy)
-        exit_layers[chosen], logits[chosen] = part.exit_layers, part.logits
-    return Outcome(exit_layers, logits)
+        whole.exit_layers[units], whole.logits[units] = part.exit_layers, part.logits
+    return whole
+
+
+def in_batches(
+    rows: Sequence[TokenRow], size: int
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows in batches of similar length: their numbers, and those of their units."""
+    order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
+    batches = [order[start : start + size] for start in range(0, len(rows), size)]
+    if sentence_of(rows) is None:
+        return [(chosen, chosen) for chosen in batches]
+    counts = units_of(rows)
+    starts = np.cumsum(counts) - counts
+    return [
+        (chosen, np.concatenate([starts[row] + np.arange(counts[row]) for row in chosen]))
+        for chosen in batches
+    ]
+
+
+def _blank(backend: Backend, units: int) -> Outcome:
+    return Outcome(
+        np.zeros(units, dtype=np.int64), np.zeros((units, backend.classes), dtype=np.float32)
+    )
 
 
 def run_in_order(backend: Backend, rows: Sequence[TokenRow], bandit: Bandit) -> Outcome:

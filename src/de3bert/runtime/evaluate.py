@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,17 +13,17 @@ from numpy.typing import NDArray
 
 from de3bert.data.labels import LabelSet
 from de3bert.data.table import Table
-from de3bert.data.tokens import TextInput
-from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace
 from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
-from de3bert.exits.metrics import METRICS, check_metric, per_class, score, score_interval
+from de3bert.exits.metrics import per_class
+from de3bert.exits.scoring import scorer
 from de3bert.machine import versions
 from de3bert.progress import track
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import read_config
 from de3bert.runtime.loaded import FULL, no_such_point
+from de3bert.tasks import TASKS
 
 __all__ = [
     "Evaluation",
@@ -44,6 +43,10 @@ class Evaluation:
     The layer speed-up refers to the model's `base_depth`: its own depth, unless it was cut or put
     together from several. Where single tokens stop, `token_layers_mean` and `token_layer_speedup`
     count layers per token and not per text; the two kinds of ratio do not compare.
+
+    Of a tagger the rows are words, in so many `sentences`; `layers_mean` counts the layers of a
+    mean piece of a word, `sentence_layers_mean` those that were run for a mean sentence: with words
+    that halt one by one the last of them decides.
     """
 
     point: str | None
@@ -61,49 +64,57 @@ class Evaluation:
     seconds: float
     token_layers_mean: float | None = None
     token_layer_speedup: float | None = None
+    sentences: int | None = None
+    sentence_layers_mean: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()}}
 
 
-def class_numbers(classifier: Classifier, table: Table) -> NDArray[np.int64]:
-    """A table's labels as the model numbers its classes; one unseen in training is refused."""
-    return numbers_of(classifier.config, table)
+def class_numbers(classifier: Classifier[Any], table: Table[Any]) -> NDArray[np.int64]:
+    """The labels of a table's units as the model numbers its classes, (units,).
+
+    One that is unseen in training is refused.
+    """
+    return classifier.task.unit_numbers(numbers_of(classifier.config, table))
 
 
-def numbers_of(facts: Facts, table: Table) -> NDArray[np.int64]:
-    """The same for a model that is not loaded yet."""
-    if table.labels is None:
-        raise UsageError(f"{table.source} has no label column; scores need labels (--label NAME).")
+def numbers_of(facts: Facts, table: Table[Any]) -> Any:
+    """The same for a model that is not loaded yet, with an entry for each row (`Task.numbers`)."""
     classes = LabelSet(facts.label_names, positions=facts.numbered_labels)
-    return classes.encode(table.labels, names=table.label_names)
+    return TASKS[facts.task].numbers(classes, table)
 
 
 def check_request(
-    model: str | Path, table: Table, point: str | None, policy: str | None, metric: str | None
+    model: str | Path, table: Table[Any], point: str | None, policy: str | None, metric: str | None
 ) -> None:
     """Says what is wrong with an evaluation before the model is loaded, which takes seconds.
 
     Of a hub id only what does not concern the model is checked.
     """
-    if metric is not None:
-        METRICS[metric]
-    if policy is not None:
-        Policy.parse(policy)
     if not (Path(model) / "config.json").is_file():
+        if policy is not None:
+            Policy.parse(policy)
         return
     facts = Facts.of(read_config(model))
-    check_metric(metric or facts.metric, len(facts.label_names))
+    task = TASKS[facts.task]
+    if policy is not None:
+        task.policy(policy)
+    task.check_metric(metric or facts.metric, facts.label_names)
     numbers_of(facts, table)
     if point is not None and point not in (FULL, *facts.operating_points):
         raise no_such_point(model, point, facts.operating_points)
 
 
 def trace_table(
-    classifier: Classifier, table: Table, *, batch_size: int = 32, progress: str | None = None
+    classifier: Classifier[Any],
+    table: Table[Any],
+    *,
+    batch_size: int = 32,
+    progress: str | None = None,
 ) -> Trace:
     """A trace of a table's rows, labelled when the table is, that says what made it."""
-    labels = class_numbers(classifier, table) if table.labels is not None else None
+    labels = numbers_of(classifier.config, table) if table.labels is not None else None
     info: dict[str, Any] = {
         "data": {"source": table.source, "sha256": table.sha256, "rows": len(table)},
         "weights": classifier.weights_sha256,
@@ -120,7 +131,7 @@ def trace_table(
     return trace
 
 
-def token_layers_mean(classifier: Classifier, table: Table) -> float | None:
+def token_layers_mean(classifier: Classifier[Any], table: Table[Any]) -> float | None:
     """Layers per token of a model whose tokens stop one by one; None for all others."""
     layers = getattr(classifier.backend, "token_layers", None)
     if layers is None:
@@ -129,8 +140,8 @@ def token_layers_mean(classifier: Classifier, table: Table) -> float | None:
 
 
 def evaluate(
-    classifier: Classifier,
-    table: Table,
+    classifier: Classifier[Any],
+    table: Table[Any],
     *,
     point: str | None = None,
     policy: str | Policy | None = None,
@@ -140,38 +151,47 @@ def evaluate(
 ) -> Evaluation:
     """Predicts with real stopping and scores the answers, by default with the model's metric.
 
-    A bandit goes on learning from where the classifier's earlier calls have left it.
+    A bandit goes on learning from where the classifier's earlier calls have left it. A word that
+    was cut off counts as wrong.
     """
-    metric = metric or str(classifier.config.metric)
-    check_metric(metric, len(classifier.label_names))
+    task, names = classifier.task, classifier.label_names
+    metric = metric or classifier.config.metric
+    task.check_metric(metric, names)
     chosen = classifier.policy(point, policy)
-    labels = class_numbers(classifier, table)
+    numbers = numbers_of(classifier.config, table)
     start = time.perf_counter()
     # In a stream, because that is read as it is answered, which shows how far it is.
-    rows: Sequence[TextInput] = table.inputs()
-    inputs = track(rows, progress)
+    inputs = track(table.inputs(), progress)
     answers = list(classifier.predict_iter(inputs, policy=chosen, batch_size=batch_size))
     seconds = time.perf_counter() - start
-    number = {name: index for index, name in enumerate(classifier.label_names)}
-    predicted = np.array([number[answer.label] for answer in answers])
-    layers = np.array([answer.exit_layer for answer in answers])
-    classes = len(classifier.label_names)
-    names = [name for name in METRICS if classes == 2 or name != "f1"]
+    found = task.answered(answers, names)
+    labels, sentence = task.unit_numbers(numbers), task.sentence_of(numbers)
+    scored = scorer(metric, labels, names, sentence)
     per_token, base = token_layers_mean(classifier, table), classifier.config.base_depth
     return Evaluation(
         point=classifier.point_name(point) if policy is None else None,
         policy=str(chosen),
-        rows=len(table),
+        rows=len(labels),
         truncated=classifier.truncated,
         metric=metric,
-        score=score(metric, labels, predicted, classes),
-        score_interval=score_interval(metric, labels, predicted, classes),
-        scores={name: score(name, labels, predicted, classes) for name in names},
-        per_class=per_class(labels, predicted, classifier.label_names),
-        layers_mean=layers_mean(layers),
-        layer_speedup=layer_speedup(layers, base),
-        exit_histogram=exit_histogram(layers, classifier.backend.exit_layers),
+        score=scored.score(found.labels),
+        score_interval=scored.interval(found.labels),
+        scores=task.scores(labels, found.labels, names, sentence),
+        per_class=_per_class(labels, found.labels, names),
+        layers_mean=layers_mean(found.exit_layers, found.weights),
+        layer_speedup=layer_speedup(found.exit_layers, base, found.weights),
+        exit_histogram=exit_histogram(found.exit_layers, classifier.backend.exit_layers),
         seconds=seconds,
         token_layers_mean=per_token,
         token_layer_speedup=None if per_token is None else base / per_token,
+        sentences=None if sentence is None else len(table),
+        sentence_layers_mean=None if sentence is None else layers_mean(found.row_layers),
     )
+
+
+def _per_class(
+    labels: NDArray[np.int64], answers: NDArray[np.int64], names: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """`per_class` where an answer may be -1, none: that is a class that nobody asked for."""
+    given = np.where(answers < 0, len(names), answers)
+    return per_class(labels, given, [*names, ""])[: len(names)]

@@ -7,7 +7,7 @@ import numpy as np
 from de3bert.errors import De3Error
 from de3bert.exits import Policy, Trace, signals
 from de3bert.runtime.facts import Facts
-from de3bert.runtime.prediction import ExplainedLayer
+from de3bert.tasks.answers import ExplainedLayer
 
 __all__ = ["explained_layers", "lambda_of"]
 

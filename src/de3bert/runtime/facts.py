@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from de3bert.errors import De3Error
+from de3bert.errors import De3Error, UsageError
 from de3bert.limits import check_sizes
 from de3bert.printable import cut_list, printable
+from de3bert.tasks import task_of
 
 __all__ = ["Facts"]
 
@@ -38,6 +39,8 @@ class Facts:
     fitted: Mapping[str, Any] | None = None  # the rows that exits were fitted to, and how
     text_pairs: bool | None = None  # whether a row is a pair of texts; None: not known
     plugins: tuple[str, ...] = ()  # modules outside this package whose parts the model has
+    task: str = "text-classification"
+    keeps_memory: bool = False  # an exit reads the exits before it: none can be left out
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Facts:
@@ -65,6 +68,8 @@ class Facts:
                 numbered_labels=config.get("numbered_labels") is True,
                 text_pairs=_truth(config, "text_pairs"),
                 plugins=_names(config, "plugins"),
+                task=_task(config),
+                keeps_memory=_keeps_memory(config),
             )
         except KeyError as error:
             raise _damaged(f"{error} is missing") from error
@@ -132,6 +137,20 @@ def _names(config: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise TypeError(f"{key} is a list of names, got {value!r:.60}")
     return tuple(value)
+
+
+def _task(config: Mapping[str, Any]) -> str:
+    try:
+        return task_of(config).name
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+
+
+def _keeps_memory(config: Mapping[str, Any]) -> bool:
+    told = _truth(config, "keeps_memory")
+    if told is None:  # a config from before heads said so themselves
+        told = config.get("heads") in ("fused", "mixed")
+    return told or bool(config.get("cascade"))
 
 
 def _hidden_size(backbone: Mapping[str, Any]) -> int:

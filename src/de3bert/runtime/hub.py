@@ -7,12 +7,13 @@ there is no network: a mistyped folder would cost a minute.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import read_json
 from de3bert.printable import printable
 
-__all__ = ["check_hub"]
+__all__ = ["check_hub", "hub_config"]
 
 PATIENCE = 10.0  # seconds for an answer
 
@@ -43,6 +44,19 @@ def check_hub(source: str, wanted: str) -> None:
             f'{source} on the hub is a "{printable(str(found))[:60]}" model, which has no exits. '
             f"Put exits on it with: de3 train --backbone {source} --data FILE --out DIR"
         )
+
+
+def hub_config(source: str) -> dict[str, Any] | None:
+    """What is known of the config of a model on the hub; None when it cannot be asked."""
+    try:
+        from huggingface_hub import HfApi, try_to_load_from_cache
+
+        cached = try_to_load_from_cache(source, "config.json")
+        if isinstance(cached, str):
+            return read_json(Path(cached))
+        return HfApi().model_info(source, timeout=PATIENCE).config
+    except Exception:  # a kind for every way of having no network
+        return None
 
 
 def _absent(source: str, why: str) -> UsageError:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import read_json
 from de3bert.printable import cut_list, printable
 from de3bert.runtime.arguments import checked_device, checked_source
+from de3bert.runtime.backends import checked_backend, chosen_backend, open_backend
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.facts import Facts
-from de3bert.runtime.hub import check_hub
+from de3bert.runtime.hub import check_hub, hub_config
 from de3bert.runtime.loaded import Opening
-from de3bert.runtime.manifest import Manifest, check_inside, is_bundle
-from de3bert.runtime.threads import check_threads, cores
+from de3bert.runtime.manifest import check_inside, is_bundle
+from de3bert.runtime.threads import check_threads
+from de3bert.tasks import Task, task_of
 
-__all__ = ["check_folder", "load", "read_config", "reopen"]
+__all__ = ["check_folder", "load", "read_config", "read_facts", "reopen", "task_of_model"]
 
 MODEL_TYPE = "de3bert"
 UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers does not write down
@@ -28,7 +30,8 @@ def load(
     device: str | None = None,
     threads: int | None = None,
     spin: bool = True,
-) -> Classifier:
+    backend: str | None = None,
+) -> Classifier[Any]:
     """A classifier ready to predict.
 
     Args:
@@ -37,28 +40,31 @@ def load(
         device: of a model folder: "cpu", "cuda" ...; by default a GPU when there is one.
         threads: by default one per core. All bundles of a process share one pool of threads.
         spin: of a bundle: whether threads wait for work awake (fastest on cores of one's own) or
-            asleep (better on cores that other work keeps busy).
+            asleep (better on cores that other work keeps busy). Those of OpenVINO always sleep.
+        backend: what runs it. A model folder is run by "torch"; a bundle by "onnx" (the default)
+            or "openvino", which give the same answers.
 
     Example:
         >>> clf = de3bert.load("runs/demo/model")
         >>> clf.predict(["a joy from start to finish"])
 
-    A model of words comes as a `WordClassifier`, which takes sentences in place of texts.
+    A tagger takes sentences, lists of words, in place of texts, and answers with their tags.
     """
     named, threads = checked_source(source), check_threads(threads)
-    opening = Opening.of(named, checked_device(device), threads, bool(spin))
+    place, asked = checked_device(device), checked_backend(backend)
     folder = Path(named)
     if folder.exists():
         check_folder(folder)
-        _facts(folder)
+        read_facts(folder)
     else:
         check_hub(named, MODEL_TYPE)
-    made = _load_bundle(folder, opening) if is_bundle(folder) else _load_model(named, opening)
+    opening = Opening.of(named, place, threads, bool(spin), chosen_backend(named, asked))
+    made = Classifier(open_backend(named, opening), named)
     made.opening = opening
     return made
 
 
-def reopen(opening: Opening) -> Classifier:
+def reopen(opening: Opening) -> Classifier[Any]:
     """The other end of pickling: opens the folder again that a classifier was loaded from."""
     folder = Path(opening.source)
     if folder.is_absolute() and not folder.exists():
@@ -66,39 +72,16 @@ def reopen(opening: Opening) -> Classifier:
             f"The classifier was loaded from {printable(opening.source)}, and that folder is gone. "
             "A classifier travels without its weights: both ends need the folder."
         )
-    return load(opening.source, device=opening.device, threads=opening.threads, spin=opening.spin)
+    return load(
+        opening.source,
+        device=opening.device,
+        threads=opening.threads,
+        spin=opening.spin,
+        backend=opening.backend,
+    )
 
 
-def _load_bundle(folder: Path, opening: Opening) -> Classifier:
-    if opening.device not in (None, "cpu"):
-        raise UsageError(
-            f'A bundle runs on the CPU, got device="{printable(str(opening.device))}". Load the '
-            "model folder."
-        )
-    manifest = Manifest.read(folder)
-    facts = _facts(folder)
-    from de3bert.runtime.onnx_backend import OnnxBackend
-    from de3bert.runtime.sessions import share_threads
-
-    asked, spin = opening.threads, opening.spin
-    wanted = share_threads(asked) if spin else asked or cores()
-    return Classifier(OnnxBackend(folder, facts, manifest, threads=wanted, spin=spin), str(folder))
-
-
-def _load_model(source: str, opening: Opening) -> Classifier:
-    # Here and not above: `import de3bert` and the checks stay free of torch.
-    from de3bert.runtime.torch_load import load_torch
-    from de3bert.runtime.torch_words import TorchWordBackend
-    from de3bert.runtime.words import WordClassifier
-
-    backend = load_torch(source, opening.device, opening.threads)
-    if isinstance(backend, TorchWordBackend):
-        # Whoever asks it for what only texts have is told so.
-        return cast(Classifier, WordClassifier(backend, source))
-    return Classifier(backend, source)
-
-
-def _facts(folder: Path) -> Facts:
+def read_facts(folder: Path) -> Facts:
     """What the config says, before anything heavy is imported or read."""
     try:
         return Facts.of({"id2label": UNNAMED, **read_config(folder)})
@@ -111,6 +94,22 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if is_bundle(folder):
         check_inside(Path(folder), "config.json")
     return read_json(Path(folder) / "config.json")
+
+
+def task_of_model(source: str | Path) -> Task[Any]:
+    """The task of a model that is not loaded yet; De3Error for one that nobody knows.
+
+    Of a model that cannot be asked it is the commonest: what is wrong with it says `load`.
+    """
+    folder, config = Path(checked_source(source)), None
+    if (folder / "config.json").is_file():
+        config = read_config(folder)
+    elif not folder.exists():
+        config = hub_config(str(source))
+    try:
+        return task_of(config or {})
+    except UsageError as error:
+        raise De3Error(f"The config of {source} is damaged or incomplete: {error}") from error
 
 
 def check_folder(folder: Path) -> None:

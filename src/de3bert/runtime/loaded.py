@@ -1,4 +1,4 @@
-"""What a loaded model is, whether it reads texts or words: its facts, its points, its way back."""
+"""What a loaded model is, whatever its task: its facts, its points, its way back."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from de3bert.registry import unknown
 from de3bert.runtime.arguments import checked_name
 from de3bert.runtime.facts import Facts
 from de3bert.runtime.weights import weights_sha256
+from de3bert.tasks import TASKS, Task
 
 __all__ = ["FULL", "Loaded", "Opening", "no_such_point"]
 
@@ -31,12 +32,20 @@ class Opening:
     device: str | None = None
     threads: int | None = None
     spin: bool = True
+    backend: str | None = None  # by name; None takes what is usual for the folder
 
     @classmethod
-    def of(cls, source: str, device: str | None, threads: int | None, spin: bool) -> Opening:
+    def of(
+        cls,
+        source: str,
+        device: str | None,
+        threads: int | None,
+        spin: bool,
+        backend: str | None = None,
+    ) -> Opening:
         folder = Path(source)
         named = str(folder.absolute()) if folder.exists() else source
-        return cls(named, device, threads, spin)
+        return cls(named, device, threads, spin, backend)
 
 
 class Loaded:
@@ -53,6 +62,7 @@ class Loaded:
         self.source = source
         self.config: Facts = backend.facts
         self.label_names = self.config.label_names
+        self.task: Task[Any] = TASKS[self.config.task]
         self._counts = threading.local()
 
     def __reduce__(self) -> tuple[Callable[[Opening], Any], tuple[Opening]]:

@@ -99,6 +99,8 @@ class Manifest(Part):
         context: name -> axes ("rows", "tokens" or a fixed size) of what later graphs read.
         padding: the filler of each input.
         prototypes_unset: classes whose prototypes were never set in training.
+        task: what the model is asked; the graphs of a tagger answer for every token.
+        unknown: of a tagger, what stands for a word that gives no token.
         source: the model it was made of, and the hash of its weights.
         made: versions, date and the exporter's checks.
         files: name -> bytes and sha256 of every other file.
@@ -112,6 +114,8 @@ class Manifest(Part):
     prototypes_unset: tuple[StrictStr, ...]
     source: dict[str, Any]
     made: dict[str, Any]
+    task: StrictStr = "text-classification"
+    unknown: StrictStr | None = None
     files: dict[FileName, Known] = Field(default_factory=dict)
 
     @classmethod

@@ -31,14 +31,13 @@ def place_for(
     """
     cost = known_profile(folder)
     recorded = Trace.load(str(trace))
-    config = read_config(folder)
-    facts = Facts.of(config)
+    facts = Facts.of(read_config(folder))
     if recorded.depth != facts.exit_layers[-1]:
         raise UsageError(
             f"The trace is of a model with {recorded.depth} layers, {folder} has "
             f"{facts.exit_layers[-1]}."
         )
-    if config.get("heads") in ("fused", "mixed") or config.get("cascade"):
+    if facts.keeps_memory:
         raise UsageError(
             f"Exits of the method {facts.method} build on the exits before them, so none can "
             "be left out."

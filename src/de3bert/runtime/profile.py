@@ -22,7 +22,14 @@ from de3bert.runtime.load import check_folder
 from de3bert.runtime.manifest import check_inside, is_bundle
 from de3bert.runtime.weights import weights_sha256
 
-__all__ = ["PROFILE", "known_profile", "profile", "read_profile", "write_profile"]
+__all__ = [
+    "PROFILE",
+    "check_measured_by",
+    "known_profile",
+    "profile",
+    "read_profile",
+    "write_profile",
+]
 
 PROFILE = "profile.json"
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -57,6 +64,7 @@ def profile(
         batches: batch sizes; 1 is always measured.
         lengths: text lengths in tokens; by default powers of two up to the model's limit.
     """
+    classifier.task.check_single(classifier.source, "a profile")
     if rounds < 3:
         raise UsageError(f"A profile needs at least 3 rounds, got {rounds}.")
     limit = classifier.config.max_length
@@ -74,6 +82,7 @@ def profile(
         "weights": classifier.weights_sha256,
         "rounds": rounds,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "backend": classifier.opening.backend if classifier.opening else None,
         **{key: value for key, value in classifier.backend.size().items() if key in FACTS},
     }
     return CostModel.fit(samples, _tokenising(classifier, grid, rounds), info)
@@ -154,6 +163,17 @@ def known_profile(folder: str | Path) -> CostModel:
             f"{folder} was not measured on this machine yet. Run first: de3 profile {folder}"
         )
     return cost
+
+
+def check_measured_by(cost: CostModel, folder: str | Path, backend: str | None) -> None:
+    """UsageError when a profile is of another back end than the one asked for, if any was."""
+    measured = cost.info.get("backend")
+    if backend is None or measured in (None, backend):
+        return
+    raise UsageError(
+        f"The profile of {folder} was measured with the back end {measured}, and its times are not "
+        f"those of {backend}. Measure again with: de3 profile {folder} --backend {backend}"
+    )
 
 
 def read_profile(folder: str | Path, weights: str | None = None) -> CostModel | None:

@@ -23,7 +23,7 @@ SHOWN = 5
 
 
 class Model(Protocol):
-    """A classifier of texts or of words."""
+    """A classifier of any task."""
 
     truncated: int  # rows of the last call that were cut to the limit
 

@@ -10,10 +10,11 @@ from de3bert.runtime.classifier import Classifier
 __all__ = ["summarise"]
 
 
-def summarise(classifier: Classifier) -> dict[str, Any]:
+def summarise(classifier: Classifier[Any]) -> dict[str, Any]:
     """Facts for people and scripts, plain JSON values."""
     config = classifier.config
     return {
+        "task": config.task,
         "family": config.family,
         "layers": classifier.depth,
         "base_depth": config.base_depth,
@@ -30,6 +31,7 @@ def summarise(classifier: Classifier) -> dict[str, Any]:
         "prototypes_set": _prototypes_set(classifier),
         "max_length": config.max_length,
         "metric": config.metric,
+        "backend": classifier.opening.backend if classifier.opening else None,
         **classifier.backend.size(),
         "default_point": config.default_point or "full",
         "points": {

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from de3bert.data.tokens import Encoded, TextInput, TokenRow
+from de3bert.data.tokens import Encoded, TextInput, TokenRow, known_words, word_row
 from de3bert.errors import De3Error
 
 __all__ = ["BundleEncoder"]
@@ -23,10 +23,20 @@ class BundleEncoder:
 
     Files from the hub often ask for a fixed padding to 128 tokens, which would make a text of five
     words as dear as a long one: whatever padding and cutting a file asks for is switched off.
+
+    Args:
+        unknown: where rows are sentences of words, what stands for a word that gives no token; None
+            where rows are texts.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_length: int, inputs: Sequence[str],
-                 padding: dict[str, int]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        max_length: int,
+        inputs: Sequence[str],
+        padding: dict[str, int],
+        unknown: str | None = None,
+    ) -> None:
         marks = tokenizer.num_special_tokens_to_add(False)
         if max_length <= marks:
             raise De3Error(
@@ -41,19 +51,29 @@ class BundleEncoder:
         self.max_length = max_length
         self.inputs = tuple(inputs)
         self.padding = padding
+        self.unknown = unknown
 
     @classmethod
     def read(
-        cls, path: Path, max_length: int, inputs: Sequence[str], padding: dict[str, int]
+        cls,
+        path: Path,
+        max_length: int,
+        inputs: Sequence[str],
+        padding: dict[str, int],
+        unknown: str | None = None,
     ) -> BundleEncoder:
         try:
             tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # the tokenizers library raises bare Exceptions
             raise De3Error(f"The tokenizer {path} could not be read: {error}") from error
-        return cls(tokenizer, max_length, inputs, padding)
+        return cls(tokenizer, max_length, inputs, padding, unknown)
 
-    def __call__(self, texts: Sequence[TextInput]) -> Encoded:
-        if len(texts) == 1:  # no thread pool for one text
+    def __call__(self, texts: Sequence[TextInput] | Sequence[list[str]]) -> Encoded:
+        if self.unknown is not None:
+            made = self.tokenizer.encode_batch(list(texts), is_pretokenized=True)
+            if (mended := known_words(texts, made, self.unknown)) is not None:
+                made = self.tokenizer.encode_batch(mended, is_pretokenized=True)
+        elif len(texts) == 1:  # no thread pool for one text
             text = texts[0]
             pair = text if isinstance(text, tuple) else (text, None)
             made = [self.tokenizer.encode(*pair)]
@@ -63,7 +83,8 @@ class BundleEncoder:
         return Encoded([self._row(one) for one in made], cut)
 
     def _row(self, one: Any) -> TokenRow:
-        return {name: getattr(one, FIELDS[name]) for name in self.inputs}
+        row = {name: getattr(one, FIELDS[name]) for name in self.inputs}
+        return row if self.unknown is None else {**row, "word_ids": word_row(one)}
 
     def pad(self, rows: Sequence[TokenRow]) -> dict[str, NDArray[np.int64]]:
         """Arrays (rows, tokens), padded on the right to the longest row given."""
@@ -74,5 +95,5 @@ class BundleEncoder:
                  for row in rows],
                 dtype=np.int64,
             )
-            for name in self.inputs
+            for name in rows[0]
         }  # fmt: skip

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from de3bert.data.tokens import TokenRow
 from de3bert.exits.token_layers import TokenLayers
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.encoder import Prepared
 from de3bert.model.failures import failures_told
 from de3bert.model.tokens import TextEncoder
+from de3bert.model.words import first_pieces, word_states
 from de3bert.runtime.facts import Facts
 
 __all__ = ["TorchBackend", "by_torch"]
@@ -40,18 +41,18 @@ def by_torch(work: Work) -> Work:
 class State:
     """A batch between two layers."""
 
-    inputs: dict[str, Tensor]  # (rows, tokens) each
+    inputs: dict[str, Tensor]  # (rows, tokens) each; `word_ids` among them where units are words
     prepared: Prepared
     hidden: Tensor  # (rows, tokens, hidden)
     layer: int  # the last layer run; 0: only embedded
-    pooled: Tensor | None = None  # (rows, hidden), what the exit at `layer` reads
-    memory: Tensor | None = None  # (rows, exits so far, hidden), for heads that look back
+    pooled: Tensor | None = None  # (units, hidden), what the exit at `layer` reads
+    memory: Tensor | None = None  # (units, exits so far, hidden), for heads that look back
 
 
 class TorchBackend:
-    """Runs an `EarlyExitForSequenceClassification` layer by layer."""
+    """Runs an `EarlyExitModel` layer by layer."""
 
-    def __init__(self, model: EarlyExitForSequenceClassification, encoder: TextEncoder) -> None:
+    def __init__(self, model: EarlyExitModel, encoder: TextEncoder) -> None:
         self.model = model.eval()
         self.encoder = encoder
         self.facts = Facts.of(model.config.to_dict())
@@ -100,7 +101,10 @@ class TorchBackend:
         looks_back = self.model.heads.keeps_memory
         if not read and not looks_back:
             return State(state.inputs, state.prepared, hidden, layer), None
-        pooled, logits = self.model.read(hidden, state.prepared.mask, layer, state.memory)
+        seen, mask = hidden, state.prepared.mask
+        if "word_ids" in state.inputs:
+            seen, mask = word_states(hidden, state.inputs["word_ids"])
+        pooled, logits = self.model.read(seen, mask, layer, state.memory)
         memory = None
         if looks_back:
             own = pooled.unsqueeze(1)
@@ -128,7 +132,21 @@ class TorchBackend:
         prepared = self.model.encoder.prepare(**inputs)
         memory = None if state.memory is None else state.memory[index]
         hidden = state.hidden[index, :longest]
+        if (limits := state.prepared.token_layers) is not None:  # what has halted stays halted
+            prepared.token_layers = limits[index, :longest]
         return State(inputs, prepared, hidden, state.layer, memory=memory)
+
+    @by_torch
+    def halt(self, state: State, done: NDArray[np.bool_]) -> State:
+        ids = state.inputs["word_ids"]
+        limits = state.prepared.token_layers
+        if limits is None:
+            limits = torch.full_like(ids, self.exit_layers[-1])
+        # All pieces of a word halt together: each takes over what its word's first piece says.
+        number = first_pieces(ids).flatten().cumsum(0).view_as(ids) - 1
+        halted = torch.from_numpy(done).to(ids.device)[number.clamp_min(0)] & (ids > 0)
+        state.prepared.token_layers = torch.where(halted, limits.clamp_max(state.layer), limits)
+        return state
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

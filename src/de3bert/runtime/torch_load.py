@@ -5,15 +5,14 @@ from __future__ import annotations
 import torch
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.building import fitting_length
 from de3bert.model.loading import read_model
-from de3bert.model.tokens import TextEncoder, load_tokenizer
-from de3bert.model.word_encoder import WordEncoder
+from de3bert.model.tokens import load_tokenizer
+from de3bert.model.word_encoder import encoder_of
 from de3bert.printable import printable
 from de3bert.runtime.threads import check_threads
 from de3bert.runtime.torch_backend import TorchBackend
-from de3bert.runtime.torch_words import TorchWordBackend
 
 __all__ = ["load_torch"]
 
@@ -27,9 +26,7 @@ def load_torch(source: str, device: str | None, threads: int | None = None) -> T
     torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature
     if wanted is not None:
         torch.set_num_threads(wanted)
-    if model.config.task == "words":
-        return TorchWordBackend(model, WordEncoder(tokenizer, limit))
-    return TorchBackend(model, TextEncoder(tokenizer, limit))
+    return TorchBackend(model, encoder_of(model.config.task, tokenizer, limit))
 
 
 def _place(device: str | None) -> torch.device:
@@ -49,7 +46,7 @@ def _place(device: str | None) -> torch.device:
     return place
 
 
-def _check_length(model: EarlyExitForSequenceClassification, source: str) -> None:
+def _check_length(model: EarlyExitModel, source: str) -> None:
     """De3Error when the config lets texts be longer than the encoder has positions."""
     config = model.config
     longest = fitting_length(config.max_length, config.encoder_config)

@@ -16,7 +16,7 @@ from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint
 from de3bert.files import replace_folder, write_json
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.loading import read_model
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.prototypes import PrototypeBank
@@ -150,7 +150,7 @@ def adapt_model(
     return result
 
 
-def _prototypes(model: EarlyExitForSequenceClassification, source: Path) -> PrototypeBank:
+def _prototypes(model: EarlyExitModel, source: Path) -> PrototypeBank:
     assert model.prototypes is not None  # see check_adaptation
     done = model.prototypes.initialised.tolist()
     names = zip(model.config.label_names, done, strict=True)
@@ -180,7 +180,7 @@ def _check_rows(table: Table, names: tuple[str, ...]) -> None:
 
 @torch.no_grad()
 def _projected(
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     encoder: TextEncoder,
     table: Table,
     batch_size: int,
@@ -201,7 +201,7 @@ def _projected(
     return vectors, encoded.truncated
 
 
-def _note_in_config(model: EarlyExitForSequenceClassification, table: Table) -> list[str]:
+def _note_in_config(model: EarlyExitModel, table: Table) -> list[str]:
     """Says in the config what the prototypes are, and drops what was measured with the old ones.
 
     A policy that reads no distance answers as before, so what it was measured to give stays.
@@ -229,9 +229,7 @@ def _move(bank: PrototypeBank, vectors: Tensor, distance: Distance) -> list[Clus
     return found
 
 
-def _ways(
-    old: Tensor, new: Tensor, found: list[Clusters], model: EarlyExitForSequenceClassification
-) -> list[Moved]:
+def _ways(old: Tensor, new: Tensor, found: list[Clusters], model: EarlyExitModel) -> list[Moved]:
     """How far every prototype went; (exits, classes, hidden) each."""
     each = old.double().flatten(0, 1), new.double().flatten(0, 1)
     ways = (1 - torch.nn.functional.cosine_similarity(*each)).clamp_min(0).view(old.shape[:2])
@@ -246,7 +244,7 @@ def _ways(
 def _save(
     source: Path,
     out: Path,
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     encoder: TextEncoder,
     result: Adapted,
 ) -> None:

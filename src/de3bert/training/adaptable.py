@@ -6,6 +6,7 @@ from pathlib import Path
 
 from de3bert.errors import UsageError
 from de3bert.files import read_json
+from de3bert.tasks import task_of
 from de3bert.training.place import check_place, is_finished
 
 __all__ = ["check_adaptation"]
@@ -29,8 +30,7 @@ def _check_model(source: Path) -> None:
             f"{source} is not a model folder of de3bert. Give one that de3 train made."
         )
     config = read_json(source / "config.json")
-    if config.get("token_exits") == "words":
-        raise UsageError(f"{source} tags words; only models of whole texts can be adapted.")
+    task_of(config).check_single(source, "adapting prototypes")
     if config.get("prototypes", "none") == "none" or len(config.get("exit_layers") or ()) < 2:
         raise UsageError(
             f"{source} (method {config.get('method')}) has no prototypes to adapt. Give a model "

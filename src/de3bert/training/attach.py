@@ -17,7 +17,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.files import replace_folder, write_json
 from de3bert.methods import METHODS
 from de3bert.methods.method import with_fitted_exits
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.attaching import from_classifier, with_exits
 from de3bert.model.building import fitting_length
 from de3bert.model.loading import read_model
@@ -31,7 +31,7 @@ from de3bert.training.verdict import separation
 
 __all__ = ["Attached", "attach_model"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 WEIGHTS = "model.safetensors"
 POOLINGS = ("mean", "cls")  # what exits on a foreign encoder may read; held rows choose
 HELD_SHARE, MOST_HELD = 0.1, 2000

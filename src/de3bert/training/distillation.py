@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
-from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitConfig, EarlyExitModel
 from de3bert.model.pretrained import from_pretrained
 from de3bert.model.tokens import TextEncoder
 from de3bert.objective.needs import word
@@ -36,7 +36,7 @@ class TeacherLogits(Hook):
             torch.nn.Module.to(teacher, "cuda")  # the subclass's wrapper hides its signature
         self.ask(teacher)
 
-    def ask(self, teacher: EarlyExitForSequenceClassification) -> None:
+    def ask(self, teacher: EarlyExitModel) -> None:
         context, rows = self.context, self.context.rows
         said = exit_logits(teacher, rows, context.encoder, context.label("asking the teacher"))
         rows.extras["teacher_logits"] = said[:, -1]
@@ -55,7 +55,7 @@ class TeacherStates(TeacherLogits):
         config = self.context.model.config
         matched_layers(config.depth, config.base_depth or config.depth, self.context.options)
 
-    def ask(self, teacher: EarlyExitForSequenceClassification) -> None:
+    def ask(self, teacher: EarlyExitModel) -> None:
         super().ask(teacher)
         context = self.context
         layers = matched_layers(context.model.config.depth, teacher.config.depth, context.options)
@@ -98,7 +98,7 @@ def check_labels(context: PhaseContext) -> None:
 
 @torch.no_grad()
 def first_token_states(
-    teacher: EarlyExitForSequenceClassification,
+    teacher: EarlyExitModel,
     rows: Rows,
     encoder: TextEncoder,
     layers: Sequence[int],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from de3bert.exits import Trace
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.registry import Registry
 from de3bert.training.passes import exit_logits
@@ -15,14 +15,12 @@ from de3bert.training.rows import Rows
 
 __all__ = ["FINISHES"]
 
-Finish = Callable[[EarlyExitForSequenceClassification, Rows, TextEncoder], None]
+Finish = Callable[[EarlyExitModel, Rows, TextEncoder], None]
 FINISHES: Registry[Finish] = Registry("step after training")
 
 
 @FINISHES.register("temperatures")
-def temperatures(
-    model: EarlyExitForSequenceClassification, held: Rows, encoder: TextEncoder
-) -> None:
+def temperatures(model: EarlyExitModel, held: Rows, encoder: TextEncoder) -> None:
     """One temperature per exit that makes its probabilities fit the calibration rows best."""
     from de3bert.exits.temperature import fit_temperatures
 

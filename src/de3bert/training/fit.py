@@ -14,10 +14,10 @@ from de3bert.card import write_card
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import replace_folder, write_json, write_text
 from de3bert.methods import METHODS
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.attaching import with_exits
 from de3bert.model.tokens import TextEncoder, load_tokenizer
-from de3bert.model.word_encoder import WordEncoder
+from de3bert.model.word_encoder import encoder_of
 from de3bert.training.diverged import unsound
 from de3bert.training.finish import FINISHES
 from de3bert.training.fitted import FitRows, fit_exits
@@ -35,9 +35,8 @@ from de3bert.training.request import check_request, check_single_texts, read_row
 from de3bert.training.rows import Rows
 from de3bert.training.schedule import Done, Schedule
 from de3bert.training.seal import is_whole, seal
-from de3bert.training.splits import Splits, WordSplits
+from de3bert.training.splits import Splits
 from de3bert.training.verdict import exit_accuracy, notes_on, separation
-from de3bert.training.words import WordRows
 
 __all__ = ["Trained", "fit", "is_finished"]
 
@@ -78,7 +77,7 @@ def fit(
     overwrite: bool = False,
     fresh: bool = False,
     progress: bool = True,
-    splits: Splits | WordSplits | None = None,
+    splits: Splits | None = None,
     teacher: str | Path | None = None,
     trust_remote_code: bool = False,
 ) -> Trained:
@@ -121,7 +120,7 @@ class Training:
     def __init__(
         self,
         recipe: Recipe,
-        splits: Splits | WordSplits,
+        splits: Splits,
         scratch: Path,
         progress: bool,
         trust_remote_code: bool,
@@ -135,9 +134,8 @@ class Training:
         self.fingerprint = f"{recipe.fingerprint()} {splits.fingerprint()}"
         check_scratch(scratch, self.fingerprint)
         self.model = self._model()
-        kind = WordEncoder if isinstance(splits, WordSplits) else TextEncoder
         tokenizer = load_tokenizer(recipe.backbone, trust_remote_code=trust_remote_code)
-        self.encoder = kind(tokenizer, self.model.config.max_length)
+        self.encoder = encoder_of(splits.task.name, tokenizer, self.model.config.max_length)
         self.rows, self.cut = _rows(self.encoder, splits.train, splits.train_labels)
         self.held, _ = _rows(self.encoder, splits.calibration, splits.calibration_labels)
 
@@ -166,7 +164,7 @@ class Training:
         _save(out, model, self.encoder, recipe, self._record(done, accuracy, notes))
         return Trained(out, accuracy, done.seconds, done.steps, notes)
 
-    def _with_fitted_exits(self) -> EarlyExitForSequenceClassification:
+    def _with_fitted_exits(self) -> EarlyExitModel:
         """The trained model with exits in closed form, to the labels or to its own answers."""
         layers = self.recipe.exit_layers
         model = with_exits(self.model, method=self.method.name, exit_layers=layers)
@@ -182,10 +180,10 @@ class Training:
     def _label(self, text: str) -> str | None:
         return text if self.progress else None
 
-    def _model(self) -> EarlyExitForSequenceClassification:
+    def _model(self) -> EarlyExitModel:
         """Fresh exits on the backbone, for the classes of the rows."""
         recipe, splits = self.recipe, self.splits
-        model = EarlyExitForSequenceClassification.from_backbone(
+        model = EarlyExitModel.from_backbone(
             recipe.backbone,
             labels=splits.labels.names,
             method=self.trained.name,
@@ -202,7 +200,7 @@ class Training:
             )
         model.config.metric = recipe.data.metric
         model.config.numbered_labels = splits.labels.positions
-        if isinstance(splits, Splits):
+        if not splits.task.splits_words:
             model.config.text_pairs = splits.train.pairs is not None
         return model
 
@@ -246,13 +244,12 @@ class Training:
 def _rows(encoder: TextEncoder, table: Any, labels: Any) -> tuple[Rows, int]:
     """A table's rows in tokens, and how many of them were cut to the model's length."""
     encoded = encoder(table.inputs())
-    kind = WordRows if isinstance(encoder, WordEncoder) else Rows
-    return kind(encoded, labels), encoded.truncated
+    return Rows(encoded, labels), encoded.truncated
 
 
 def _save(
     out: Path,
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     encoder: TextEncoder,
     recipe: Recipe,
     record: dict[str, Any],

@@ -25,7 +25,7 @@ from de3bert.errors import UsageError
 from de3bert.fitting.logistic import STRENGTHS, Head, agreement, fit_head, fit_heads
 from de3bert.fitting.moments import class_moments
 from de3bert.fitting.whitening import Whitening, whitening_of
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.pooling import POOLINGS, Pooling
 from de3bert.model.tokens import TextEncoder
 from de3bert.printable import cut_list
@@ -35,7 +35,7 @@ from de3bert.training.states import States, read_states
 
 __all__ = ["FitRows", "FittedExits", "check_classes", "fit_exits"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 Singles = NDArray[np.float32]
 Labels = NDArray[np.int64] | None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from de3bert.errors import De3Error
 from de3bert.methods.method import OptionValue
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.loading import read_model
 from de3bert.model.tokens import TextEncoder
 from de3bert.objective import Clock
@@ -36,7 +36,7 @@ class PhaseContext:
         trust_remote_code: whether the backbone's own code may be run when it is loaded again.
     """
 
-    model: EarlyExitForSequenceClassification
+    model: EarlyExitModel
     rows: Rows
     held: Rows
     encoder: TextEncoder
@@ -51,7 +51,7 @@ class PhaseContext:
         """The label of a pass's progress, None where none is wanted."""
         return text if self.progress else None
 
-    def teacher_model(self) -> EarlyExitForSequenceClassification:
+    def teacher_model(self) -> EarlyExitModel:
         if self.teacher is None:
             raise De3Error("This phase learns from a teacher, and none was trained.")
         return read_model(str(self.teacher)).eval().requires_grad_(False)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.objective import Clock
 from de3bert.training.difficulty import Difficulty
 from de3bert.training.distillation import TeacherLogits, TeacherStates
@@ -64,7 +64,7 @@ class Memorised(Hook):
 class ClockCallback(TrainerCallback):
     """Tells the loss and the hook, before every step, where the phase stands."""
 
-    def __init__(self, model: EarlyExitForSequenceClassification, hook: Hook | None) -> None:
+    def __init__(self, model: EarlyExitModel, hook: Hook | None) -> None:
         self.model = model
         self.hook = hook
 

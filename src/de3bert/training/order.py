@@ -13,7 +13,6 @@ import torch
 from torch.utils.data import Dataset, Sampler
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
-from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.training.checkpoints import GuardedTrainer
 from de3bert.training.rows import Rows
 
@@ -84,28 +83,21 @@ class OrderedTrainer(GuardedTrainer):
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """As usual, with rates of their own for parts that start from nothing.
 
-        Heads and routers learn at the recipe's `head_learning_rate`. Projectors do not: with the
-        center loss alone, nothing but slowness keeps them from mapping all rows to one point.
-        Weights that a loss learns itself have the rate of the method's option `weights_rate`: at
-        the encoder's, the weights of LeeBERT's terms would hardly move, and weight decay would pull
-        them together.
+        Parts that say they are `fresh` (heads and routers) learn at the recipe's
+        `head_learning_rate`. Projectors do not: with the center loss alone, nothing but slowness
+        keeps them from mapping all rows to one point. A loss that learns states its own rate.
         """
         optimizer = super().create_optimizer(model)
-        trained = self.model
-        assert isinstance(trained, EarlyExitForSequenceClassification)  # `fit` gives no other
+        parts = list(self.model.modules())  # type: ignore[union-attr]  # `fit` gives a model
         if self.head_learning_rate is not None:
-            _set_rate(optimizer, _fresh(trained), self.head_learning_rate)
-        rate = trained.objective.options.get("weights_rate")
-        if rate is not None:
-            _set_rate(optimizer, trained.objective.parameters(), float(rate), weight_decay=0.0)
+            fresh = [part for part in parts if getattr(part, "fresh", False)]
+            own = (each for part in fresh for each in part.parameters())
+            _set_rate(optimizer, own, self.head_learning_rate)
+        for part in parts:
+            rate = getattr(part, "learning_rate", None)
+            if isinstance(rate, float):
+                _set_rate(optimizer, part.parameters(), rate, weight_decay=0.0)
         return optimizer
-
-
-def _fresh(model: EarlyExitForSequenceClassification) -> Iterator[torch.nn.Parameter]:
-    """What decides and what no pretraining has touched."""
-    for part in (model.heads, model.router):
-        if part is not None:
-            yield from part.parameters()
 
 
 def _set_rate(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.failures import failures_told
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.tokens import TextEncoder
@@ -21,7 +21,7 @@ BATCH = 64
 
 @torch.no_grad()
 def over_rows(
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     rows: Rows,
     encoder: TextEncoder,
     read: Callable[[EarlyExitOutput], Tensor],
@@ -29,7 +29,7 @@ def over_rows(
     batch_size: int = BATCH,
     progress: str | None = None,
 ) -> Tensor:
-    """`read` of the model's output for every row, in the order of the rows. (rows, ...)
+    """`read` of the model's output for every unit, in the order of the rows. (units, ...)
 
     Args:
         progress: the label of a progress bar; None for no bar.
@@ -47,17 +47,18 @@ def over_rows(
         assert isinstance(output, EarlyExitOutput)
         found.append(read(output).float().cpu())
     model.train(was_training)
-    back = torch.argsort(torch.tensor(order))
-    return torch.cat(found)[back]
+    # Each row's units are next to each other; the rows go back to their places with them.
+    owners = torch.tensor(order).repeat_interleave(torch.tensor([rows.units[row] for row in order]))
+    return torch.cat(found)[torch.argsort(owners, stable=True)]
 
 
 def exit_logits(
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     rows: Rows,
     encoder: TextEncoder,
     progress: str | None = None,
 ) -> Tensor:
-    """Logits of all exits, (rows, exits, classes)."""
+    """Logits of all exits, (units, exits, classes)."""
 
     def read(output: EarlyExitOutput) -> Tensor:
         assert output.exit_logits is not None

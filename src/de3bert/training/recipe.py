@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from de3bert.data.label_names import names_by_number
@@ -18,6 +18,8 @@ from de3bert.errors import UsageError
 from de3bert.limits import check_limit
 from de3bert.printable import printable
 from de3bert.registry import unknown
+from de3bert.tasks import known_task
+from de3bert.training.argument_names import our_name, with_our_names
 
 __all__ = [
     "DataRecipe",
@@ -46,11 +48,11 @@ class Section(BaseModel):
 class DataRecipe(Section):
     """Where rows come from. Without a calibration file, a share of train is kept back.
 
-    With the task `words` a row is a sentence: `text` and `label` name its columns of word and tag
-    lists, and the metric is `accuracy` (of words) or `span_f1`.
+    With the task `token-classification` a row is a sentence: `text` and `label` name its columns of
+    word and tag lists, and the metric is `accuracy` (of words) or `span_f1`.
     """
 
-    task: Literal["text", "words"] = "text"
+    task: str = "text-classification"
     train: str
     config: str | None = None
     train_split: str | None = None
@@ -69,6 +71,14 @@ class DataRecipe(Section):
     metric: str = "accuracy"
     limit: int | None = Field(default=None, ge=2, le=MOST_ROWS)
 
+    @field_validator("task")
+    @classmethod
+    def _task_is_known(cls, name: str) -> str:
+        try:
+            return known_task(name)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
+
     @property
     def numbered_names(self) -> dict[int, str] | None:
         """`label_names` by number."""
@@ -76,7 +86,10 @@ class DataRecipe(Section):
 
 
 class TrainRecipe(Section):
-    """Optimisation: AdamW with linear decay."""
+    """Optimisation: AdamW with linear decay.
+
+    The names of `transformers.TrainingArguments` are taken as well (`argument_names`).
+    """
 
     epochs: float = Field(default=3.0, gt=0, le=MOST_EPOCHS)
     batch_size: int = Field(default=32, ge=1, le=65_536)
@@ -100,6 +113,8 @@ class TrainRecipe(Section):
     # After training, prototypes become class means over all training rows (not in the paper).
     refresh_prototypes: bool = False
     seed: int = Field(default=42, ge=0, le=LAST_SEED)
+    # Where losses and scores are sent while it trains: `tensorboard`, `wandb`, `trackio` ...
+    report_to: str | list[str] = "none"
 
     @model_validator(mode="after")
     def _head_rate_is_sound(self) -> TrainRecipe:
@@ -159,7 +174,9 @@ class Recipe(Section):
 
     def fingerprint(self) -> str:
         """Changes with anything that changes the result; names an unfinished training."""
-        text = json.dumps(self.model_dump(exclude={"search"}), sort_keys=True)
+        settings = self.model_dump(exclude={"search"})
+        del settings["train"]["report_to"]  # who listens changes nothing
+        text = json.dumps(settings, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -168,7 +185,7 @@ def load_recipe(source: str | Path) -> dict[str, Any]:
     path = Path(source)
     try:
         text = _text(path) if path.is_file() else _shipped(str(source))
-        return tomllib.loads(text)
+        return with_our_names(tomllib.loads(text))
     except (ValueError, RecursionError) as error:  # RecursionError: nested thousands deep
         raise UsageError(f"The recipe {source} is not valid TOML: {error}") from error
     except OSError as error:
@@ -177,12 +194,13 @@ def load_recipe(source: str | Path) -> dict[str, Any]:
 
 def recipe_from(settings: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
     """Checks settings, with `key.path=value` overrides on top (TOML values or bare words)."""
-    merged = json.loads(json.dumps(settings, default=str))  # a copy; TOML has dates, a recipe none
+    copied = json.loads(json.dumps(settings, default=str))  # TOML has dates, a recipe none
+    merged = with_our_names(copied)
     for override in overrides:
         key, separator, value = override.partition("=")
         if not separator or not key.strip():
             raise UsageError(f'--set takes key=value, such as train.epochs=2; got "{override}".')
-        _assign(merged, key.strip().split("."), _value(value.strip()))
+        _assign(merged, *our_name(key.strip().split("."), _value(value.strip())))
     try:
         return Recipe.model_validate(merged)
     except ValidationError as error:

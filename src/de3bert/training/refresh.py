@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.progress import track
 from de3bert.training.rows import Rows, collate
@@ -15,7 +15,7 @@ __all__ = ["refresh_prototypes"]
 
 @torch.no_grad()
 def refresh_prototypes(
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     rows: Rows,
     encoder: TextEncoder,
     batch_size: int = 64,

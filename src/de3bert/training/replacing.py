@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.encoder import Encoder, Prepared
 from de3bert.objective import Clock
 from de3bert.objective.needs import number, word
@@ -121,9 +121,7 @@ class Replacing(PerPass):
         return self.asked[1]
 
 
-def _take_over(
-    model: EarlyExitForSequenceClassification, teacher: EarlyExitForSequenceClassification
-) -> None:
+def _take_over(model: EarlyExitModel, teacher: EarlyExitModel) -> None:
     """Makes the model the teacher without its upper layers."""
     layers = teacher.encoder.layers[: len(model.encoder.layers)]
     parts: list[tuple[nn.Module, nn.Module]] = [

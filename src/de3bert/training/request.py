@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from de3bert.errors import UsageError
-from de3bert.exits.metrics import METRICS
-from de3bert.exits.word_curve import WORD_METRICS
 from de3bert.files import check_folder_place
 from de3bert.locks import LOCK
 from de3bert.methods import METHODS, Method
+from de3bert.tasks import TASKS
 from de3bert.training.place import check_place, is_finished, scratch_folder, taken
 from de3bert.training.recipe import Recipe
-from de3bert.training.splits import Splits, WordSplits, read_splits, read_word_splits
+from de3bert.training.splits import Splits, read_splits
+from de3bert.training.trackers import check_trackers
 
 __all__ = ["check_recipe", "check_request", "read_rows"]
 
@@ -37,23 +37,20 @@ def check_recipe(recipe: Recipe) -> None:
     method.resolve(recipe.method_options)
     _check_task(recipe, method)
     _check_fitted(recipe, method)
-    (WORD_METRICS if recipe.data.task == "words" else METRICS)[recipe.data.metric]
+    check_trackers(recipe.train.report_to)
+    TASKS[recipe.data.task].metrics[recipe.data.metric]
 
 
-def read_rows(recipe: Recipe) -> Splits | WordSplits:
+def read_rows(recipe: Recipe) -> Splits:
     """The rows of the recipe, if the method can be trained on them."""
-    if recipe.data.task == "words":
-        return read_word_splits(recipe.data, recipe.train.seed)
     splits = read_splits(recipe.data, recipe.train.seed)
     check_single_texts(METHODS[recipe.method], splits)
     return splits
 
 
-def check_single_texts(method: Method, splits: Splits | WordSplits) -> None:
+def check_single_texts(method: Method, splits: Splits) -> None:
     """Refuses pairs for a method whose tables are statistics of single texts."""
-    if not isinstance(splits, Splits) or splits.train.pairs is None:
-        return
-    if method.token_exits == "hash":
+    if splits.train.pairs is not None and method.token_exits == "hash":
         raise UsageError(
             f"Method {method.name} does not fit {splits.train.source}, which has pairs of texts: "
             "where a token stops is a statistic of single texts, and says nothing of how two texts "
@@ -88,19 +85,20 @@ def _check_teacher(method: Method, teacher: str | Path | None) -> None:
 
 def _check_task(recipe: Recipe, method: Method) -> None:
     """Methods for words take words, the others texts; what does not fit is said at once."""
-    words = method.token_exits == "words"
-    if recipe.data.task == "words" and not words:
-        fitting = ", ".join(name for name in METHODS if METHODS[name].token_exits == "words")
+    asked, words = recipe.data.task, TASKS[method.task].joint
+    if method.task != asked and not words:
+        fitting = ", ".join(name for name in METHODS if METHODS[name].task == asked)
         raise UsageError(
             f"Method {method.name} classifies texts, but the data are words with tags "
-            f'(task = "words"). Methods for words: {fitting}.'
+            f'(task = "{asked}"). Methods for words: {fitting}.'
         )
-    if words and recipe.data.task != "words":
+    if method.task != asked:
         raise UsageError(
-            f"Method {method.name} tags words, but the data are texts. Set data.task to words "
-            "(--task words) for a file of words and tags, or use a method for texts such as de3."
+            f"Method {method.name} tags words, but the data are texts. Set data.task to "
+            f"{method.task} (--task {method.task}) for a file of words and tags, or use a method "
+            "for texts such as de3."
         )
     if words and (recipe.data.text_pair or recipe.data.unlabelled):
-        raise UsageError("A model of words has neither text pairs nor unlabelled text.")
+        raise UsageError("A tagger has neither text pairs nor unlabelled text.")
     if words and recipe.train.refresh_prototypes:
-        raise UsageError("refresh_prototypes is for texts; leave it out for a model of words.")
+        raise UsageError("refresh_prototypes is for texts; leave it out for a tagger.")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from torch import Tensor, stack, tensor
 from torch.utils.data import Dataset
 
-from de3bert.data.tokens import Encoded
+from de3bert.data.tokens import Encoded, units_of
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.word_encoder import NO_LABEL
 
@@ -19,17 +19,27 @@ __all__ = ["Rows", "collate"]
 class Rows(Dataset[dict[str, object]]):
     """Token rows with labels, as the Trainer reads them.
 
+    Args:
+        labels: of each row the number of its class, or those of the tags of its words: what was
+            cut off the row is cut off them.
+
     Attributes:
+        units: how many units each row has: 1, or its words.
         extras: further values per row, (rows, ...) each, that losses read by name.
     """
 
-    def __init__(self, encoded: Encoded, labels: np.ndarray) -> None:
+    def __init__(self, encoded: Encoded, labels: Iterable[Any]) -> None:
         self.lengths = encoded.lengths
+        self.units: list[int] = units_of(encoded.rows).tolist()
         self.extras: dict[str, Tensor] = {}
         self.rows = [
-            {**row, "labels": int(label)}
-            for row, label in zip(encoded.rows, labels.tolist(), strict=True)
+            {**row, "labels": own.tolist()[:count] if np.ndim(own) else int(own)}
+            for row, own, count in zip(encoded.rows, labels, self.units, strict=True)
         ]
+
+    def unit_labels(self) -> Tensor:
+        """The class of every unit, (units,)."""
+        return tensor(np.concatenate([np.atleast_1d(row["labels"]) for row in self.rows]))
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -19,7 +19,7 @@ from de3bert.data.read import read_inputs
 from de3bert.errors import De3Error
 from de3bert.files import disk_is_full, read_json, replace_file, write_json
 from de3bert.methods import Method, Phase
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.groups import GROUPS, train_only
 from de3bert.model.tokens import TextEncoder
 from de3bert.training.callbacks import LiveProgress, SaveOnSignal
@@ -67,7 +67,7 @@ class Schedule:
         self,
         method: Method,
         recipe: Recipe,
-        model: EarlyExitForSequenceClassification,
+        model: EarlyExitModel,
         encoder: TextEncoder,
         rows: Rows,
         held: Rows,

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from de3bert.errors import UsageError
 from de3bert.exits.signals import entropy
-from de3bert.exits.words import windowed
+from de3bert.exits.units import widest_around
 from de3bert.training.hook import HOOKS
+from de3bert.training.passes import exit_logits
 from de3bert.training.per_pass import PerPass
-from de3bert.training.words import WordRows, word_logits
 
 __all__ = ["SelfSampling", "halting_layers"]
 
@@ -39,7 +39,7 @@ def halting_layers(
         threshold: tau; twice that in the upper half of the layers.
     """
     depth = exit_layers[-1]
-    scores = windowed(signals.numpy(), np.zeros(len(signals), dtype=np.int64), window)
+    scores = widest_around(signals.numpy(), np.zeros(len(signals), dtype=np.int64), window)
     doubled = [2.0 if layer > depth / 2 else 1.0 for layer in exit_layers[:-1]]
     passed = scores < threshold * np.asarray(doubled)
     at_last = np.ones((len(passed), 1), dtype=np.bool_)
@@ -61,9 +61,8 @@ class SelfSampling(PerPass):
     def before(self) -> None:
         super().before()
         context, rows = self.context, self.context.rows
-        assert isinstance(rows, WordRows)  # only methods for words have this hook
-        said = word_logits(context.model, rows, context.encoder, context.label("where words halt"))
-        unsure = [entropy(logits[:, :-1]) for logits in said]  # (words, exits - 1) each
+        said = exit_logits(context.model, rows, context.encoder, context.label("where words halt"))
+        unsure = entropy(said[:, :-1]).split(rows.units)  # (words, exits - 1) each
         rows.extras["unsure"] = torch.nn.utils.rnn.pad_sequence(unsure, batch_first=True)
 
     def before_pass(self, given: dict[str, Any], generator: torch.Generator) -> None:

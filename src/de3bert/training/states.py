@@ -16,7 +16,7 @@ from torch import Tensor
 
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.failures import failures_told
 from de3bert.model.heads import Reading
 from de3bert.model.pooling import Pooling
@@ -25,7 +25,7 @@ from de3bert.progress import track
 
 __all__ = ["States", "read_states"]
 
-Model = EarlyExitForSequenceClassification
+Model = EarlyExitModel
 Singles = NDArray[np.float32]
 
 BATCH = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from de3bert.errors import De3Error
 from de3bert.exits.token_hash import HASHES, count_tokens
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.training.hook import HOOKS, Hook
 from de3bert.training.rows import Rows
@@ -21,9 +21,7 @@ class FillTokenTable(Hook):
         fill_token_table(context.model, context.rows, context.encoder, context.seed)
 
 
-def fill_token_table(
-    model: EarlyExitForSequenceClassification, rows: Rows, encoder: TextEncoder, seed: int
-) -> None:
+def fill_token_table(model: EarlyExitModel, rows: Rows, encoder: TextEncoder, seed: int) -> None:
     """Gives every id of the training texts its last layer, by the option `hash`."""
     table = model.encoder.token_exits
     if table is None:

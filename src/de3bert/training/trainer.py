@@ -15,7 +15,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.word_encoder import NO_LABEL
 from de3bert.training.callbacks import SaveEvery
@@ -29,7 +29,7 @@ BEST = {"mean": "mean_exit_accuracy", "last": "last_exit_accuracy"}
 
 
 def build_trainer(
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     settings: TrainRecipe,
     scratch: Path,
     train: Rows,
@@ -86,7 +86,7 @@ def _arguments(settings: TrainRecipe, scratch: Path, rows: int, best: str) -> Tr
         greater_is_better=True,
         logging_strategy="steps",
         logging_steps=max(1, steps_per_epoch // 20),
-        report_to="none",
+        report_to=settings.report_to,
         disable_tqdm=True,
         dataloader_pin_memory=torch.cuda.is_available(),
         label_names=["labels"],
@@ -112,7 +112,7 @@ def _precision(wanted: str) -> tuple[bool, bool]:
 def _predictions(outputs: tuple[torch.Tensor, ...], labels: torch.Tensor) -> torch.Tensor:
     """Only the exits' predictions are gathered, (rows, exits), or (rows, words, exits).
 
-    Rows have to stay rows, also of a model of words: the Trainer counts them.
+    Rows have to stay rows, also of a tagger: the Trainer counts them.
     """
     answers = outputs[1].argmax(-1)
     if labels.ndim == 1:

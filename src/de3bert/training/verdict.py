@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import torch
-
-from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.training.passes import exit_logits
 from de3bert.training.rows import Rows
-from de3bert.training.words import WordRows, word_logits
 
 __all__ = ["exit_accuracy", "notes_on", "separation"]
 
@@ -16,23 +13,20 @@ MERGED = 1e-6  # cosine distance; vectors share a large common part, so sound on
 
 
 def exit_accuracy(
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     held: Rows,
     encoder: TextEncoder,
     progress: str | None,
 ) -> dict[int, float]:
     """Layer -> accuracy of its exit on the calibration rows."""
-    if isinstance(held, WordRows):
-        said = torch.cat(word_logits(model, held, encoder, progress))
-    else:
-        said = exit_logits(model, held, encoder, progress)
-    right = said.argmax(-1) == _labels(held)[:, None]
+    said = exit_logits(model, held, encoder, progress)
+    right = said.argmax(-1) == held.unit_labels()[:, None]
     shares = right.double().mean(0).tolist()
     return dict(zip(model.config.exit_layers or [], shares, strict=True))
 
 
 def notes_on(
-    model: EarlyExitForSequenceClassification,
+    model: EarlyExitModel,
     accuracy: dict[int, float],
     held: Rows,
     truncated: int,
@@ -44,7 +38,7 @@ def notes_on(
         notes.append(
             f"{truncated} of {rows} training texts were cut to {model.config.max_length} tokens"
         )
-    labels = _labels(held)
+    labels = held.unit_labels()
     majority = float(labels.bincount().max()) / len(labels)
     at_chance = [m for m, value in accuracy.items() if value <= majority + 0.02]
     if at_chance:
@@ -60,16 +54,9 @@ def notes_on(
     return notes
 
 
-def separation(model: EarlyExitForSequenceClassification) -> dict[int, float]:
+def separation(model: EarlyExitModel) -> dict[int, float]:
     """Layer -> the smallest distance between the prototypes of two classes."""
     if model.prototypes is None:
         return {}
     nearest = model.prototypes.separation().tolist()
     return dict(zip(model.config.exit_layers or [], nearest, strict=False))
-
-
-def _labels(held: Rows) -> torch.Tensor:
-    """The class of every row, or of every word. (rows,)"""
-    if isinstance(held, WordRows):
-        return held.tags()
-    return torch.tensor([row["labels"] for row in held.rows])

@@ -11,10 +11,11 @@ import numpy as np
 
 from de3bert.errors import UsageError
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.chosen import check_alike, chosen_speeds, one_lambda
+from de3lab.analysis.arguments import check_alike, chosen_speeds, one_lambda
+from de3lab.analysis.formatting import with_spread
 from de3lab.analysis.sensitivity import draw_sensitivity, scores_at
 from de3lab.analysis.subject import Subject
-from de3lab.analysis.written import described, with_spread
+from de3lab.statistics import described, pooled_sd
 from de3lab.tabular import Grid
 
 __all__ = ["LIMIT", "alpha_of", "measure_alpha"]
@@ -28,7 +29,7 @@ def measure_alpha(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
 
     Lambda is the first model's own unless the settings have one.
     """
-    weight = one_lambda(ALPHA, {"lambdas": settings["lambdas"] or [subjects[0].own_lambda]})
+    weight = one_lambda(ALPHA, settings, subjects[0])
     traces = [subject.with_distances for subject in subjects]
     found = _by_alpha(subjects)
     check_alike(ALPHA, subjects)
@@ -106,21 +107,8 @@ def _at_speed(speed: float, scores: Mapping[float, Sequence[float]]) -> dict[str
         "best_alpha": seen[int(np.argmax(means))][ALPHA],
         "range": spread,
         "below_limit": spread < LIMIT,
-        "run_sd": _pooled_sd(list(scores.values())),
+        "run_sd": pooled_sd(list(scores.values())),
     }
-
-
-def _pooled_sd(groups: Sequence[Sequence[float]]) -> float | None:
-    """sqrt(sum of squared deviations from each group's mean / degrees of freedom).
-
-    The spread between runs of the same alpha: a range over alpha is to be seen beside it. None
-    where every alpha has one run.
-    """
-    freedom = sum(len(group) - 1 for group in groups)
-    if freedom == 0:
-        return None
-    squares = sum(float(((np.asarray(group) - np.mean(group)) ** 2).sum()) for group in groups)
-    return math.sqrt(squares / freedom)
 
 
 def _tables(numbers: Mapping[str, Any]) -> list[Grid]:

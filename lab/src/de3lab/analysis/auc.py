@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Ordered", "row_draws"]
+__all__ = ["Ordered"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
-CHUNK = 1 << 20  # row counts held in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +58,3 @@ class Ordered:
         pairs = running[:, -1] * wrong.sum(axis=1)
         won = (wrong * beaten).sum(axis=1)
         return np.asarray(np.divide(won, pairs, out=np.full(len(counts), np.nan), where=pairs > 0))
-
-
-def row_draws(rows: int, draws: int, seed: int) -> Iterator[Counts]:
-    """How often each row comes up in `draws` samples with replacement, some (draws, rows) a time.
-
-    The same seed gives the same draws, so that whatever is compared is compared on the same rows.
-    """
-    chance = np.random.default_rng(seed)
-    size = max(1, CHUNK // rows)
-    for start in range(0, draws, size):
-        count = min(size, draws - start)
-        picked = chance.integers(0, rows, size=(count, rows)) + rows * np.arange(count)[:, None]
-        yield np.bincount(picked.ravel(), minlength=count * rows).reshape(count, rows)

@@ -7,7 +7,7 @@ sorting: a thousand resamples cost a second or two and not minutes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,12 @@ from de3bert.exits.family import Family
 from de3bert.exits.metrics import METRICS, Counts
 from de3bert.exits.sweep import find_moves, signal_matrix, windowed
 from de3bert.exits.trace import Trace
+from de3lab.statistics import RESAMPLES, row_counts
 
-__all__ = ["LEVEL", "RESAMPLES", "interval_of", "resampled_scores"]
+__all__ = ["resampled_scores"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-RESAMPLES = 1000
-LEVEL = 0.95
 
 
 def resampled_scores(
@@ -47,24 +46,9 @@ def resampled_scores(
     """
     curves = _Curves(trace, family, metric)
     layers = trace.base / np.asarray(speeds, dtype=np.float64)
-    return np.stack([curves.at(layers, drawn) for drawn in _draws(trace.rows, resamples, seed)])
-
-
-def interval_of(values: Floats, level: float = LEVEL) -> tuple[float, float]:
-    """The percentile interval of resampled values, (resamples,) -> low, high."""
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
-def _draws(rows: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each row is drawn, (rows,), for one resample after the other.
-
-    As floats, which hold counts exactly: products with whole numbers are several times slower.
-    """
-    chance = np.random.default_rng(seed)
-    for _ in range(resamples):
-        drawn = np.bincount(chance.integers(rows, size=rows), minlength=rows)
-        yield drawn.astype(np.float64)
+    # As floats, which hold counts exactly: products with whole numbers are several times slower.
+    drawn = (each.astype(np.float64) for each in row_counts(trace.rows, resamples, seed))
+    return np.stack([curves.at(layers, counts) for some in drawn for counts in some])
 
 
 class _Curves:

@@ -16,16 +16,16 @@ from de3bert.exits.report import Line
 from de3bert.exits.trace import Trace
 from de3lab.analysis.bootstrap import resampled_scores
 from de3lab.analysis.differences import difference
-from de3lab.analysis.written import described
+from de3lab.statistics import described
 from de3lab.study.lines import speed_grid, speed_key
 
-__all__ = ["Contender", "compare"]
+__all__ = ["Compared", "compare"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Contender:
+class Compared:
     """What is compared: one policy family on the traces of one or several runs."""
 
     label: str
@@ -34,7 +34,7 @@ class Contender:
 
 
 def compare(
-    contenders: Sequence[Contender],
+    contenders: Sequence[Compared],
     pairs: Iterable[tuple[str, str]],
     reference: str,
     speeds: Sequence[float],
@@ -79,7 +79,7 @@ def compare(
     }
 
 
-def _line(each: Contender, speeds: Sequence[float], metric: str) -> dict[str, Any]:
+def _line(each: Compared, speeds: Sequence[float], metric: str) -> dict[str, Any]:
     curves = [curve(trace, each.family, metric) for trace in each.traces]
     return {
         "label": each.label,

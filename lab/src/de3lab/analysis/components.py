@@ -11,11 +11,11 @@ from de3bert.exits.family import Family
 from de3bert.exits.signal import Signal
 from de3bert.methods import METHODS
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.bootstrap import RESAMPLES
-from de3lab.analysis.chosen import check_alike, chosen_speeds, enough_rows, one_lambda
-from de3lab.analysis.comparison import Contender, compare
-from de3lab.analysis.comparison_view import difference_table, draw_comparison, score_table
+from de3lab.analysis.arguments import check_alike, chosen_speeds, enough_rows, one_lambda
+from de3lab.analysis.comparison import Compared, compare
+from de3lab.analysis.comparison_tables import difference_table, draw_comparison, score_table
 from de3lab.analysis.subject import Subject, grouped
+from de3lab.statistics import RESAMPLES
 from de3lab.tabular import Grid
 
 __all__ = ["measure_components", "measure_dar_forms"]
@@ -62,11 +62,11 @@ def _measure(name: str, subjects: Sequence[Subject], settings: Mapping[str, Any]
     for runs in kinds.values():
         check_alike(name, runs)
         enough_rows(name, runs[0])
-    weight = one_lambda(name, {"lambdas": settings["lambdas"] or [subjects[0].own_lambda]})
+    weight = one_lambda(name, settings, subjects[0])
     family = Family.of(Signal("edr", (("lambda", weight),)))
     traces = {label: [run.with_distances for run in runs] for label, runs in kinds.items()}
     speeds = chosen_speeds(subjects, settings["speeds"])
-    contenders = [Contender(label, seen, family) for label, seen in traces.items()]
+    contenders = [Compared(label, seen, family) for label, seen in traces.items()]
     return {
         "lambda": weight,
         **compare(contenders, combinations(kinds, 2), subjects[0].label, speeds, settings),

@@ -14,19 +14,23 @@ from de3bert.exits.signal import Signal
 from de3bert.exits.sweep import signal_matrix
 from de3bert.exits.trace import Trace
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.auc import Ordered, row_draws
-from de3lab.analysis.bootstrap import RESAMPLES, interval_of
-from de3lab.analysis.chosen import (
+from de3lab.analysis.arguments import (
     check_alike,
     chosen_layers,
     enough_rows,
     internal_layers,
     one_lambda,
 )
-from de3lab.analysis.correctness_shown import correctness_tables, draw_correctness_numbers
+from de3lab.analysis.auc import Ordered
+from de3lab.analysis.correctness_tables import correctness_tables, draw_correctness_numbers
 from de3lab.analysis.subject import Subject
-from de3lab.analysis.trend import rank_trend
-from de3lab.analysis.written import described
+from de3lab.statistics import (
+    RESAMPLES,
+    described,
+    percentile_interval,
+    rank_trend,
+    row_counts,
+)
 
 __all__ = ["estimation_accuracy", "measure_correctness"]
 
@@ -57,7 +61,7 @@ def measure_correctness(subjects: Sequence[Subject], settings: Mapping[str, Any]
     Differences (EDR less entropy) come with a 95 % interval from resampled rows; every draw serves
     both signals and all runs. Lambda is the first model's own unless the settings have one.
     """
-    weight = one_lambda(NAME, {"lambdas": settings["lambdas"] or [subjects[0].own_lambda]})
+    weight = one_lambda(NAME, settings, subjects[0])
     taus = _checked(settings["tau"])
     runs = [Run.of(subject.with_distances, weight) for subject in subjects]
     enough_rows(NAME, subjects[0])
@@ -109,9 +113,9 @@ def _estimation(runs: Sequence[Run], number: int, tau: float, seed: int) -> dict
     gained = edr.astype(np.int64) - entropy  # (runs, rows)
     per_row = gained.mean(axis=0)
     draws = np.concatenate(
-        [counts @ per_row for counts in row_draws(len(per_row), RESAMPLES, seed)]
+        [counts @ per_row for counts in row_counts(len(per_row), RESAMPLES, seed)]
     ) / len(per_row)
-    low, high = interval_of(draws)
+    low, high = percentile_interval(draws)
     return {
         "tau": tau,
         "right": described([float(run.right[:, number].mean()) for run in runs]),
@@ -162,10 +166,10 @@ def _auc_interval(
             np.mean(
                 [a.auc(counts) - b.auc(counts) for a, b in zip(edr, entropy, strict=True)], axis=0
             )
-            for counts in row_draws(rows, RESAMPLES, seed)
+            for counts in row_counts(rows, RESAMPLES, seed)
         ]
     )
-    low, high = interval_of(draws[~np.isnan(draws)])  # a draw without a wrong answer has no AUC
+    low, high = percentile_interval(draws)  # a draw without a wrong answer has no AUC
     return {"low": low, "high": high}, None
 
 

@@ -18,10 +18,10 @@ from de3lab.analysis.costs_tables import costs_tables
 from de3lab.analysis.counting import COUNTER, Operations, count_by_torch
 from de3lab.analysis.subject import Subject, grouped
 from de3lab.figures.costs import draw_costs
-from de3lab.study.flops import POOLERS, Sizes, modules_of
+from de3lab.study.flops import POOLERS, Anatomy, modules_of
 from de3lab.study.parameters import shares_of
 
-__all__ = ["PAPER_MODULES", "PAPER_PARAMETERS", "PAPER_SIZES", "measure_costs"]
+__all__ = ["PAPER_MINUTES", "PAPER_MODULES", "PAPER_PARAMETERS", "measure_costs", "paper_anatomy"]
 
 # As the paper prints them, for BERT-base and texts of 128 tokens; classes -> value.
 PAPER_LENGTH = 128
@@ -48,13 +48,19 @@ PLAIN = "full"  # the method that is plain fine-tuning
 FIRST_ID = 5  # a token id that every vocabulary has
 
 
-def paper_sizes(classes: int) -> Sizes:
-    """The model of the paper's tables."""
-    layers = tuple(range(1, 13))
-    return Sizes(768, 3072, classes, layers, pooling="shared_pooler", prototypes="linear")
-
-
-PAPER_SIZES = {classes: paper_sizes(classes) for classes in (2, 3)}
+def paper_anatomy(classes: int) -> Anatomy:
+    """The model of the paper's tables: BERT-base, an exit after every layer."""
+    names = {str(number): str(number) for number in range(classes)}
+    return Anatomy.of_config(
+        {
+            "backbone_config": {"model_type": "bert", "hidden_size": 768},
+            "exit_layers": list(range(1, 13)),
+            "id2label": names,
+            "method": "de3",
+            "pooling": "shared_pooler",
+            "prototypes": "linear",
+        }
+    )
 
 
 def measure_costs(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,8 +77,7 @@ def measure_costs(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
         "paper": {
             "length": PAPER_LENGTH,
             "recounted": {
-                str(classes): modules_of(sizes, PAPER_LENGTH)
-                for classes, sizes in PAPER_SIZES.items()
+                str(classes): modules_of(paper_anatomy(classes), PAPER_LENGTH) for classes in (2, 3)
             },
             "modules": _text_keys(PAPER_MODULES),
             "parameters": _text_keys(PAPER_PARAMETERS),
@@ -96,18 +101,19 @@ def _kind(label: str, runs: Sequence[Subject], length: int) -> dict[str, Any]:
             f"{subject.path} takes texts of 1 to {longest} tokens, got --length {length}."
         )
     operations = count_by_torch(backend, _row(subject, length))
-    sizes = Sizes.of_config(backend.model.config.to_dict())
+    config = backend.model.config
+    anatomy = Anatomy.of_config(config.to_dict())
     return {
         "label": label,
         "method": subject.method,
         "runs": len(runs),
-        "classes": sizes.classes,
+        "classes": len(config.label_names),
         "depth": subject.classifier.depth,
-        "hidden": sizes.hidden,
+        "hidden": anatomy.hidden,
         "parameters": shares_of(backend.model),
         "flops": {
-            "convention": modules_of(sizes, length),
-            "counted": _counted_modules(operations, sizes),
+            "convention": modules_of(anatomy, length),
+            "counted": _counted_modules(operations, config.pooling),
             "counted_by": COUNTER,
             "pass": operations.until(subject.classifier.depth),
             "pass_without_exits": operations.until(subject.classifier.depth, tested=False),
@@ -125,13 +131,13 @@ def _row(subject: Subject, length: int) -> TokenRow:
     return {**row, "input_ids": [FIRST_ID] * length}
 
 
-def _counted_modules(operations: Operations, sizes: Sizes) -> dict[str, float]:
+def _counted_modules(operations: Operations, pooling: str) -> dict[str, float]:
     """The counts of `modules_of`, from what was counted; a layer in the mean over all."""
     first, last = operations.exits[0], operations.exits[-1]
     found = {
         "embedding": operations.embedding,
         "encoder layer": float(np.mean(operations.layers)),
-        "pooler" if sizes.pooling in POOLERS else f"{sizes.pooling} pooling": last["pooling"],
+        "pooler" if pooling in POOLERS else f"{pooling} pooling": last["pooling"],
         "prediction head": last["head"],
     }
     names = {"projection": "prototypical network", "head": "internal classifier",
@@ -185,10 +191,6 @@ def _text_keys(table: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, st
     return {name: {str(k): text for k, text in row.items()} for name, row in table.items()}
 
 
-def _draw(path: Path, numbers: Mapping[str, Any]) -> None:
-    draw_costs(path, numbers)
-
-
 ANALYSES.add(
     "costs",
     Analysis(
@@ -198,7 +200,7 @@ ANALYSES.add(
         paper="Tables IX and X",
         measure=measure_costs,
         tables=costs_tables,
-        draw=_draw,
+        draw=draw_costs,
         settings={"length": PAPER_LENGTH},
         labels=(1, None),
         needs_model=True,

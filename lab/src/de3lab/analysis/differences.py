@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from de3lab.analysis.bootstrap import LEVEL, interval_of
-from de3lab.analysis.written import described
-from de3lab.study.statistics import paired_test
+from de3lab.statistics import described, paired_test, percentile_interval, student_interval
 
-__all__ = ["difference", "over_seeds"]
+__all__ = ["difference"]
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-12  # a difference nearer to 0 is none
@@ -37,7 +34,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float], drawn: Floats) ->
     """
     values = (np.asarray(ours) - np.asarray(theirs)).tolist()
     test = paired_test(ours, theirs, unit="seeds")
-    intervals = {"over_seeds": over_seeds(values), "over_rows": interval_of(drawn)}
+    intervals = {"over_seeds": student_interval(values), "over_rows": percentile_interval(drawn)}
     known = [each for each in intervals.values() if each is not None]
     return {
         **described(values),
@@ -45,15 +42,3 @@ def difference(ours: Sequence[float], theirs: Sequence[float], drawn: Floats) ->
         **{name: None if each is None else list(each) for name, each in intervals.items()},
         "beyond_noise": not any(low <= ROUNDING and high >= -ROUNDING for low, high in known),
     }
-
-
-def over_seeds(values: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """Student's interval of the mean, mean +- t sd / sqrt(n); None for fewer than two values."""
-    if len(values) < 2:
-        return None
-    from scipy.stats import t
-
-    mean = float(np.mean(values))
-    reach = float(t.ppf((1 + level) / 2, len(values) - 1) * np.std(values, ddof=1))
-    reach /= math.sqrt(len(values))
-    return mean - reach, mean + reach

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,24 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.errors import UsageError
 from de3bert.exits.signal import Signal
 from de3bert.exits.sweep import signal_matrix
 from de3bert.exits.trace import Trace
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.chosen import check_alike, chosen_layers, enough_rows, internal_layers
+from de3lab.analysis.arguments import check_alike, chosen_layers, enough_rows, internal_layers
+from de3lab.analysis.formatting import with_interval
 from de3lab.analysis.subject import Subject, grouped
-from de3lab.analysis.written import described, with_interval
 from de3lab.figures.over_values import ValueLine, draw_over_values
+from de3lab.statistics import described, difference_interval, spearman, spearman_interval
 from de3lab.tabular import Grid
 
-__all__ = ["difference_interval", "measure_homogeneity", "spearman", "spearman_interval"]
+__all__ = ["measure_homogeneity"]
 
 Floats = NDArray[np.float64]
 NAME = "homogeneity"
 LAYERS = (2,)
-NORMAL = 1.959964  # the 97.5 % point of the normal distribution
-ONE = 1 - 1e-12  # correlations beyond are 1
 
 
 def measure_homogeneity(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +34,7 @@ def measure_homogeneity(subjects: Sequence[Subject], settings: Mapping[str, Any]
     of them do not make it narrower.
     """
     for subject in subjects:
-        _check_distances(subject)
+        subject.check_distances()
         enough_rows(NAME, subject)
     kinds = grouped(subjects)
     for same in kinds.values():
@@ -50,49 +47,6 @@ def measure_homogeneity(subjects: Sequence[Subject], settings: Mapping[str, Any]
         "kinds": found,
         "differences": [_less(found[0], other, k) for other in found[1:] for k in layers],
     }
-
-
-def spearman(first: Floats, second: Floats) -> float | None:
-    """Spearman's rho of two signals, (rows,), (rows,); None where one of them is constant."""
-    if np.ptp(first) == 0 or np.ptp(second) == 0:
-        return None
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(first, second).statistic)
-
-
-def spearman_interval(rho: float, rows: int) -> tuple[float, float]:
-    """95 % interval of a Spearman correlation by Fisher's z, with Bonett and Wright's variance.
-
-    tanh(atanh rho -+ 1.96 sqrt((1 + rho^2 / 2) / (rows - 3)))
-    """
-    if abs(rho) > ONE:
-        return rho, rho
-    reach = NORMAL * math.sqrt((1 + rho**2 / 2) / (rows - 3))
-    middle = math.atanh(rho)
-    return math.tanh(middle - reach), math.tanh(middle + reach)
-
-
-def difference_interval(
-    first: Mapping[str, float], second: Mapping[str, float]
-) -> tuple[float, float]:
-    """95 % interval of first - second from the interval of each (Zou, 2007), taken as independent.
-
-    Each has a mean, low and high. Models on the same rows agree in part, which makes the true
-    interval rather narrower than this one.
-    """
-    middle = first["mean"] - second["mean"]
-    down = math.hypot(first["mean"] - first["low"], second["high"] - second["mean"])
-    up = math.hypot(first["high"] - first["mean"], second["mean"] - second["low"])
-    return middle - down, middle + up
-
-
-def _check_distances(subject: Subject) -> None:
-    if subject.trace.distances is None:
-        raise UsageError(
-            f"{subject.path} ({subject.method}) has no distances to prototypes, so there is no "
-            "distance ratio. Give a model that was trained with prototypes (de3 ...)."
-        )
 
 
 def _kind(label: str, subjects: Sequence[Subject]) -> dict[str, Any]:

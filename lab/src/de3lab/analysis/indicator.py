@@ -9,11 +9,11 @@ from typing import Any
 from de3bert.exits.family import Family
 from de3bert.exits.signal import Signal
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.bootstrap import RESAMPLES
-from de3lab.analysis.chosen import check_alike, chosen_speeds, enough_rows
-from de3lab.analysis.comparison import Contender, compare
-from de3lab.analysis.comparison_view import difference_table, draw_comparison, score_table
+from de3lab.analysis.arguments import check_alike, chosen_speeds, enough_rows
+from de3lab.analysis.comparison import Compared, compare
+from de3lab.analysis.comparison_tables import difference_table, draw_comparison, score_table
 from de3lab.analysis.subject import Subject
+from de3lab.statistics import RESAMPLES
 from de3lab.tabular import Grid
 
 __all__ = ["edr_label", "measure_indicator"]
@@ -34,7 +34,7 @@ def measure_indicator(subjects: Sequence[Subject], settings: Mapping[str, Any]) 
     speeds = chosen_speeds(subjects, settings["speeds"])
     fused = {edr_label(weight): Signal("edr", (("lambda", weight),)) for weight in weights}
     signals = {**fused, ENTROPY: Signal("entropy"), RATIO: Signal("distance_ratio")}
-    contenders = [Contender(name, traces, Family.of(one)) for name, one in signals.items()]
+    contenders = [Compared(name, traces, Family.of(one)) for name, one in signals.items()]
     pairs = [(name, ENTROPY) for name in (*fused, RATIO)]
     return {
         "label": subjects[0].label,

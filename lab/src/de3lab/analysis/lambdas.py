@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.chosen import check_alike, chosen_speeds
+from de3lab.analysis.arguments import check_alike, chosen_speeds
+from de3lab.analysis.formatting import runs, with_spread
 from de3lab.analysis.sensitivity import SAME, draw_sensitivity, scores_at
 from de3lab.analysis.subject import Subject
-from de3lab.analysis.trend import rank_trend
-from de3lab.analysis.written import described, runs, with_spread
+from de3lab.statistics import described, rank_trend
 from de3lab.tabular import Grid
 
 __all__ = ["LAMBDAS", "measure_lambda", "shape_of"]

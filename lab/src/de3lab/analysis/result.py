@@ -7,21 +7,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from de3bert.files import read_document, write_json, write_text
+from de3bert.files import write_text
 from de3bert.machine import machine, versions
 from de3lab.analysis.analysis import ANALYSES, Analysis, check_subjects, resolve
 from de3lab.analysis.subject import Subject, data_hash
+from de3lab.documents import AnalysisResult
 
-__all__ = ["FIGURES", "analyse", "read_result", "write_result"]
+__all__ = ["FIGURES", "analyse", "write_result"]
 
-FORMAT, VERSION = "de3bert-analysis", 1
 RESULT = "result.json"
 FIGURES = (".png", ".svg")
 
 
 def analyse(
     name: str, subjects: Sequence[Subject], settings: Mapping[str, Any], command: str
-) -> dict[str, Any]:
+) -> AnalysisResult:
     """Measures, and gives the whole document: what was asked, of what, by whom, and the numbers.
 
     Args:
@@ -32,29 +32,27 @@ def analyse(
     resolved = resolve(analysis, settings)
     check_subjects(analysis, subjects)
     numbers = analysis.measure(subjects, resolved)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "analysis": name,
-        "title": analysis.title,
-        "paper": analysis.paper,
-        "command": command,
-        "seed": resolved.get("seed"),
-        "machine": machine(),
-        "versions": versions(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "settings": resolved,
-        "subjects": [_described(subject) for subject in subjects],
-        "numbers": numbers,
-    }
+    return AnalysisResult.made(
+        analysis=name,
+        title=analysis.title,
+        paper=analysis.paper,
+        command=command,
+        seed=resolved.get("seed"),
+        machine=machine(),
+        versions=versions(),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        settings=resolved,
+        subjects=[_described(subject) for subject in subjects],
+        numbers=numbers,
+    )
 
 
-def write_result(place: Path, document: Mapping[str, Any]) -> list[Path]:
+def write_result(place: Path, document: AnalysisResult) -> list[Path]:
     """Writes result.json, table.md, table.tex, figure.png and figure.svg; gives their paths."""
-    analysis: Analysis = ANALYSES[document["analysis"]]
-    numbers = document["numbers"]
+    analysis: Analysis = ANALYSES[document.analysis]
+    numbers = document.numbers
     tables = analysis.tables(numbers)
-    write_json(place / RESULT, document)
+    document.write(place / RESULT)
     write_text(place / "table.md", _heading(document) + "\n".join(t.markdown() for t in tables))
     write_text(place / "table.tex", "\n".join(table.tex() for table in tables))
     written = [place / RESULT, place / "table.md", place / "table.tex"]
@@ -64,14 +62,9 @@ def write_result(place: Path, document: Mapping[str, Any]) -> list[Path]:
     return written
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """A stored result; De3Error when it is damaged or of a newer version."""
-    return read_document(path, FORMAT, VERSION, "the result of an analysis")
-
-
-def _heading(document: Mapping[str, Any]) -> str:
-    date = str(document["date"]).partition("T")[0]
-    return f"# {document['title']}\n\n`{document['command']}`, {date}, {document['machine']}.\n\n"
+def _heading(document: AnalysisResult) -> str:
+    date = document.date.partition("T")[0]
+    return f"# {document.title}\n\n`{document.command}`, {date}, {document.machine}.\n\n"
 
 
 def _described(subject: Subject) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.exits import Trace, signals
 from de3lab.analysis.analysis import ANALYSES, Analysis
+from de3lab.analysis.arguments import one_lambda
 from de3lab.analysis.misled import Contest, contest, signals_of, surest_mistake
 from de3lab.analysis.subject import Subject, data_hash
 from de3lab.figures.sample import draw_sample
@@ -32,7 +32,7 @@ def measure_sample(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> 
     surest of and wrong about before a later one is right. Finding it takes labels.
     """
     (subject,), wanted = subjects, settings["row"]
-    weight = _weight(subject, settings["lambdas"])
+    weight = one_lambda("sample", settings, subject)
     searched, split, misled = None, None, None
     if wanted is None:
         found = contest(subject.with_distances, weight)
@@ -54,15 +54,6 @@ def measure_sample(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> 
         "split": split,
         "layers": _layers(trace, weight),
     }
-
-
-def _weight(subject: Subject, lambdas: Sequence[float] | None) -> float:
-    """The one lambda asked for, or the model's own."""
-    if lambdas is None:
-        return subject.own_lambda
-    if len(lambdas) != 1:
-        raise UsageError(f"`sample` takes one lambda, got {len(lambdas)}: give --lambda once.")
-    return float(lambdas[0])
 
 
 def _search(subject: Subject, found: Contest) -> tuple[str, int]:
@@ -172,10 +163,6 @@ def _note(numbers: Mapping[str, Any]) -> str:
     return " ".join(said)
 
 
-def _draw(path: Path, numbers: Mapping[str, Any]) -> None:
-    draw_sample(path, numbers)
-
-
 ANALYSES.add(
     "sample",
     Analysis(
@@ -185,7 +172,7 @@ ANALYSES.add(
         paper="Fig. 1",
         measure=measure_sample,
         tables=_tables,
-        draw=_draw,
+        draw=draw_sample,
         settings={"row": None, "lambdas": None},
         seeds=False,
     ),

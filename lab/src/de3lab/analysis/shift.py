@@ -12,12 +12,12 @@ from de3bert.errors import UsageError
 from de3bert.exits.calibrate import full_score
 from de3bert.registry import unknown
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.shift_rules import Rule, Seen, read_rule
+from de3lab.analysis.formatting import runs, with_spread
+from de3lab.analysis.shift_rules import Seen, ShiftRule, read_rule
 from de3lab.analysis.subject import Subject, grouped
-from de3lab.analysis.written import described, runs, with_spread
 from de3lab.figures.lines import Panel, PlotLine, draw_lines
+from de3lab.statistics import described, paired_test
 from de3lab.study.lines import speed_key
-from de3lab.study.statistics import paired_test
 from de3lab.tabular import Grid
 
 __all__ = ["measure_shift"]
@@ -73,7 +73,7 @@ def _paired_runs(groups: Mapping[str, Sequence[Subject]]) -> int:
 
 
 def _compared(
-    rules: Mapping[str, Rule], reference: str, asked: float, seeds: int
+    rules: Mapping[str, ShiftRule], reference: str, asked: float, seeds: int
 ) -> dict[str, Any]:
     """All labels at the speeds that the reference has where `asked` is wanted."""
     base = rules[reference].at([asked] * seeds)
@@ -108,7 +108,7 @@ def _beside(seen: Seen | None, base: Seen) -> dict[str, Any] | None:
     return {**found, "difference": described(gains), "test": test}
 
 
-def _mean_curve(rule: Rule) -> dict[str, Any]:
+def _mean_curve(rule: ShiftRule) -> dict[str, Any]:
     """The mean over runs: at the same speeds, or member by member."""
     if rule.has_own_speeds:
         members = np.asarray(list(rule.members().values()))  # (members, runs, 2)

@@ -16,7 +16,7 @@ from de3bert.exits.policy import Policy
 from de3bert.methods import METHODS
 from de3lab.analysis.subject import Subject
 
-__all__ = ["Rule", "Seen", "read_rule", "rule_of"]
+__all__ = ["Seen", "ShiftRule", "read_rule", "rule_of"]
 
 # Of a bandit: finer than elsewhere, and further, because its speeds are to meet those asked for.
 MUS = tuple(round(0.05 * step, 2) for step in (*range(20), *range(20, 41, 2)))
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class ShiftRule:
     """One label's exit rule on every run of its kind.
 
     Attributes:
@@ -76,7 +76,7 @@ class Rule:
         return Seen([(speed, each.at(speed)) for each, speed in pairs])
 
 
-def read_rule(group: Sequence[Subject], lambdas: Sequence[float] | None, metric: str) -> Rule:
+def read_rule(group: Sequence[Subject], lambdas: Sequence[float] | None, metric: str) -> ShiftRule:
     """The rule of one label on all its runs."""
     families = [rule_of(subject, lambdas) for subject in group]
     traces = [
@@ -85,7 +85,7 @@ def read_rule(group: Sequence[Subject], lambdas: Sequence[float] | None, metric:
         for subject, family in zip(group, families, strict=True)
     ]  # fmt: skip
     both = zip(traces, families, strict=True)
-    return Rule(families, [curve(trace, family, metric) for trace, family in both])
+    return ShiftRule(families, [curve(trace, family, metric) for trace, family in both])
 
 
 def rule_of(subject: Subject, lambdas: Sequence[float] | None = None) -> Family:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from de3bert.bench.sampling import draw_rows
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.evaluate import class_numbers
 from de3lab.analysis.analysis import ANALYSES, Analysis
 from de3lab.analysis.representations import Representations, representations
-from de3lab.analysis.sampling import draw_rows
 from de3lab.analysis.subject import Subject
 from de3lab.figures.space import draw_space
 from de3lab.tabular import Grid
@@ -187,10 +186,6 @@ def _tables(numbers: Mapping[str, Any]) -> list[Grid]:
     return [Grid("How far classes are apart", columns, rows, note)]
 
 
-def _draw(path: Path, numbers: Mapping[str, Any]) -> None:
-    draw_space(path, numbers)
-
-
 ANALYSES.add(
     "space",
     Analysis(
@@ -200,7 +195,7 @@ ANALYSES.add(
         paper="Fig. 10",
         measure=measure_space,
         tables=_tables,
-        draw=_draw,
+        draw=draw_space,
         settings={"layers": None, "rows": 1000, "perplexity": 30.0, "seed": 42},
         labels=(1, 2),
         seeds=False,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from de3bert.bench.sampling import draw_rows
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import UsageError
 from de3bert.exits import Policy
@@ -17,18 +17,17 @@ from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.manifest import is_bundle
 from de3lab.analysis.analysis import ANALYSES, Analysis
 from de3lab.analysis.counting import Operations, counted
-from de3lab.analysis.sampling import draw_rows
 from de3lab.analysis.speed_tables import speed_tables
 from de3lab.analysis.speed_timing import (
     FULL_DEPTH,
-    Timed,
-    correlation,
+    TimedPolicy,
     efficiency,
     matched_thresholds,
     time_policies,
 )
 from de3lab.analysis.subject import Subject
 from de3lab.figures.speed import draw_speed
+from de3lab.statistics import pearson
 
 __all__ = ["PAPER", "PAPER_CORRELATIONS", "measure_speed"]
 
@@ -85,7 +84,7 @@ def measure_speed(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
         "full": _described(timed[0], tokens, operations, classifier.config.base_depth),
         "thresholds": thresholds,
         "correlations": {
-            name: correlation([t["layers"] for t in thresholds], [t[name] for t in thresholds])
+            name: pearson([t["layers"] for t in thresholds], [t[name] for t in thresholds])
             for name in ("flops", "seconds")
         },
         "efficiency": efficiency(timed[0], timed[1:], PAPER[0][1] / PAPER_FASTER, settings["seed"]),
@@ -122,7 +121,7 @@ def _policies(
     }
 
 
-def _check_differ(timed: Sequence[Timed]) -> None:
+def _check_differ(timed: Sequence[TimedPolicy]) -> None:
     totals = {int(each.layers.sum()) for each in timed[1:]}
     if len(totals) < 3:
         raise UsageError(
@@ -132,7 +131,7 @@ def _check_differ(timed: Sequence[Timed]) -> None:
 
 
 def _described(
-    timed: Timed, tokens: Sequence[TokenRow], operations: Mapping[int, Operations], base: int
+    timed: TimedPolicy, tokens: Sequence[TokenRow], operations: Mapping[int, Operations], base: int
 ) -> dict[str, Any]:
     """Totals over all texts: layers, seconds (the median round of each), operations."""
     tested = timed.name != FULL_DEPTH
@@ -168,10 +167,6 @@ def _paper() -> dict[str, Any]:
     }
 
 
-def _draw(path: Path, numbers: Mapping[str, Any]) -> None:
-    draw_speed(path, numbers)
-
-
 ANALYSES.add(
     "speed",
     Analysis(
@@ -181,7 +176,7 @@ ANALYSES.add(
         paper="Table VI",
         measure=measure_speed,
         tables=speed_tables,
-        draw=_draw,
+        draw=draw_speed,
         settings={
             "family": None,
             "tau": None,

@@ -15,24 +15,23 @@ from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, curve
 from de3bert.exits.family import Family
 from de3bert.runtime.classifier import Classifier
+from de3lab.statistics import RESAMPLES, percentile_interval, row_draws
 
 __all__ = [
     "FULL_DEPTH",
-    "Timed",
-    "correlation",
+    "TimedPolicy",
     "efficiency",
     "matched_thresholds",
     "time_policies",
 ]
 
 FULL_DEPTH = "full"
-RESAMPLES, LEVEL = 1000, 0.95
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Timed:
+class TimedPolicy:
     """One policy on all texts.
 
     Attributes:
@@ -58,7 +57,7 @@ def time_policies(
     rounds: int,
     seed: int,
     clock: Clock = SYSTEM,
-) -> list[Timed]:
+) -> list[TimedPolicy]:
     """Times all policies in turn on each text, after a pass that warms up and gives the layers."""
     if rounds < 1:
         raise UsageError(f"At least one round must be timed, got {rounds} (--rounds).")
@@ -73,7 +72,7 @@ def time_policies(
     jobs = {name: job(policy) for name, policy in policies.items()}
     pools = dict.fromkeys(jobs, "one")  # all run on the threads of one model
     spent = alternate(jobs, len(texts), rounds, pools=pools, seed=seed, clock=clock)
-    return [Timed(name, np.array(layers[name]), spent[name]) for name in policies]
+    return [TimedPolicy(name, np.array(layers[name]), spent[name]) for name in policies]
 
 
 def matched_thresholds(trace: Trace, family: Family, ratios: Sequence[float]) -> list[float]:
@@ -86,17 +85,8 @@ def matched_thresholds(trace: Trace, family: Family, ratios: Sequence[float]) ->
     return list(dict.fromkeys(float(points.thresholds[index]) for index in nearest))
 
 
-def correlation(first: Sequence[float], second: Sequence[float]) -> dict[str, Any]:
-    """Pearson's r with its 95 % interval by Fisher's z, over the thresholds."""
-    from scipy.stats import pearsonr
-
-    found = pearsonr(first, second)
-    low, high = found.confidence_interval(LEVEL)
-    return Interval(float(found.statistic), float(low), float(high)).to_json()
-
-
 def efficiency(
-    full: Timed, timed: Sequence[Timed], layer_ratio: float, seed: int
+    full: TimedPolicy, timed: Sequence[TimedPolicy], layer_ratio: float, seed: int
 ) -> dict[str, Any] | None:
     """How much less time `layer_ratio` times fewer layers take, and how near that is to as much.
 
@@ -117,13 +107,11 @@ def efficiency(
     found = ratios(np.arange(len(layers)))
     if not np.isfinite(found[0]):
         return None
-    rng = np.random.default_rng(seed)
-    drawn = [ratios(rng.integers(0, len(layers), len(layers))) for _ in range(RESAMPLES)]
-    tail = 100 * (1 - LEVEL) / 2
-    limits = np.nanpercentile(drawn, [tail, 100 - tail], axis=0)  # (low and high, ratios)
+    draws = row_draws(len(layers), RESAMPLES, seed)
+    drawn = np.array([ratios(rows) for some in draws for rows in some])  # (resamples, 2)
     tested, untested = (
-        Interval(value, float(low), float(high)).to_json()
-        for value, low, high in zip(found, *limits, strict=True)
+        Interval(value, *percentile_interval(each)).to_json()
+        for value, each in zip(found, drawn.T, strict=True)
     )
     return {
         "layer_ratio": layer_ratio,

@@ -11,8 +11,8 @@ from de3bert.exits.curve import Curve, curve
 from de3bert.exits.report import Line
 from de3bert.exits.trace import Trace
 from de3lab.analysis.analysis import ANALYSES, Analysis
-from de3lab.analysis.chosen import chosen_speeds
-from de3lab.analysis.comparison_view import SPEED
+from de3lab.analysis.arguments import chosen_speeds
+from de3lab.analysis.comparison_tables import SPEED
 from de3lab.analysis.indicator import edr_label
 from de3lab.analysis.subject import Subject
 from de3lab.figures.lines import Panel, PlotLine, draw_lines

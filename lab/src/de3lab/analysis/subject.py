@@ -48,11 +48,9 @@ class Subject:
         if self.is_trace:
             raise UsageError(f"{self.path} is a trace; this needs the model. Give its folder.")
         from de3bert.runtime.load import load
-        from de3bert.runtime.words import WordClassifier
 
         found = load(self.path, threads=self.threads)
-        if isinstance(found, WordClassifier):
-            raise UsageError(f"{self.path} tags words; analyses are for classifiers of texts.")
+        found.task.check_single(self.path, "an analysis")
         return found
 
     @cached_property
@@ -111,12 +109,17 @@ class Subject:
     @property
     def with_distances(self) -> Trace:
         """The trace, which must have labels and distances to prototypes."""
-        if self.labelled.distances is None:
+        trace = self.labelled
+        self.check_distances()
+        return trace
+
+    def check_distances(self) -> None:
+        """Refuses a trace without distances to prototypes; it needs no labels."""
+        if self.trace.distances is None:
             raise UsageError(
                 f"{self.path} ({self.method}) has no distances to prototypes, so there is no "
                 "distance ratio. Give a model that was trained with prototypes (de3 ...)."
             )
-        return self.trace
 
 
 def read_subjects(

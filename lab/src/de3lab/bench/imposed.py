@@ -50,7 +50,7 @@ class Imposed(Policy):
         policy: makes the test at every exit.
         leave_at: the layer of each row of the batch, in its order.
         """
-        return cls(policy.rule, tuple(int(layer) for layer in leave_at))
+        return cls(policy.rule, leave_at=tuple(int(layer) for layer in leave_at))
 
     def start(self, rows: int, exits: Sequence[int], final: int) -> ImposedState:
         strange = set(self.leave_at) - {*exits, final}
@@ -63,7 +63,9 @@ class Imposed(Policy):
             super().start(rows, exits, final), np.array(self.leave_at, dtype=np.int64)
         )
 
-    def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
+    def step(
+        self, state: RuleState, view: ExitView, sentence: NDArray[np.int64] | None = None
+    ) -> tuple[Leave, RuleState]:
         assert isinstance(state, ImposedState)  # made by start
         _, after = super().step(state, view)
         return state.leave_at <= view.layer, ImposedState.of(after, state.leave_at)

@@ -117,9 +117,9 @@ def run(
     written = write_result(out, document)
     shown: list[Any] = [
         grid(each.columns, each.cells(), title=each.title)
-        for each in analysis.tables(document["numbers"])
+        for each in analysis.tables(document.numbers)
     ]
-    voice.result(document, *shown, "wrote " + ", ".join(str(path) for path in written))
+    voice.result(document.to_json(), *shown, "wrote " + ", ".join(str(path) for path in written))
 
 
 def _check_taken(analysis: Analysis, given: Iterable[str], known: Iterable[str]) -> None:

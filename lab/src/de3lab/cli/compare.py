@@ -5,13 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from de3bert.cli.options import Json, Quiet
 from de3bert.cli.output import Voice, grid
 from de3bert.files import check_file_place
+
+if TYPE_CHECKING:
+    from de3lab.documents import StudyResult
 
 EXAMPLE = "Example: de3 compare studies/paper_methods.toml --out results/paper-methods"
 
@@ -68,20 +71,20 @@ def run(
 
         time_models(work, place, export_model, note=voice.note)
     document = write_report(work, place, exact=not report_only, note=voice.note)
-    voice.result(document, *_shown(document, place))
+    voice.result(document.to_json(), *_shown(document, place))
     check_failures(failed)
 
 
-def _shown(document: dict[str, Any], place: Path) -> list[Any]:
+def _shown(document: StudyResult, place: Path) -> list[Any]:
     """The averages of all methods at all speeds, and what is missing."""
-    progress, tasks = document["progress"], document["complete_tasks"]
-    speeds = list(document["averages"])
+    progress, tasks = document.progress, document.complete_tasks
+    speeds = list(document.averages)
     rows = [
         [
             method,
-            *(_percent(document["averages"][speed]["methods"].get(method)) for speed in speeds),
+            *(_percent(document.averages[speed].methods.get(method)) for speed in speeds),
         ]
-        for method in (each["name"] for each in document["methods"] if each["ranked"])
+        for method in (each.name for each in document.methods if each.ranked)
     ]
     title = f"mean score in percent over {', '.join(tasks)}, at equal layer speed-up"
     shown: list[Any] = [grid(["method", *(f"{speed}x" for speed in speeds)], rows, title=title), ""]
@@ -89,7 +92,7 @@ def _shown(document: dict[str, Any], place: Path) -> list[Any]:
         shown = ["no task is finished by all methods yet"]
     return [
         *shown,
-        f"{progress['done']} of {progress['of']} trainings finished",
+        f"{progress.done} of {progress.of} trainings finished",
         f"report: {place / 'index.html'}, {place / 'table.md'}",
     ]
 

@@ -34,7 +34,7 @@ def make_report(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Build the report from stored results: a page and its Markdown twin. Nothing is trained."""
+    """Build the report from stored results, as a page and as Markdown. Nothing is trained."""
     voice = Voice(json, quiet)
     from de3lab.paper.report import build_report, findings_document, write_report
 
@@ -94,15 +94,16 @@ def run_one(
     What was stopped goes on when the command is run again; nothing is done twice.
     """
     voice = Voice(json, quiet)
-    from de3lab.paper.places import Places
-    from de3lab.paper.run import check_failures, items_to_run, run_items
+    from de3lab.paper.folders import Folders
+    from de3lab.paper.run import ITEMS_FAILED, items_to_run, run_items
     from de3lab.paper.settings import state_of
     from de3lab.paper.stored import Stored
+    from de3lab.study.run import check_failures
 
     items = items_to_run(name)
     failed = run_items(
         items,
-        Places(studies, runs, results),
+        Folders(studies, runs, results),
         only=only or [],
         progress=not quiet,
         note=voice.note,
@@ -115,4 +116,4 @@ def run_one(
     rows = [list(each.values()) for each in document]
     shown = grid(["name", "paper", "stored"], rows)
     voice.result(document, shown, "", "the report of all: de3 paper all")
-    check_failures(failed)
+    check_failures(failed, ITEMS_FAILED)

@@ -9,7 +9,7 @@ from typing import Any
 
 from de3bert.figures.style import COLOURS, figure
 
-__all__ = ["Judged", "draw_correctness"]
+__all__ = ["Estimates", "draw_correctness"]
 
 WIDTH = 0.38  # of a bar
 STEEP = 4  # more places than this have their names turned, and no room for numbers
@@ -18,7 +18,7 @@ ALWAYS = 'always "right"'
 
 
 @dataclass(frozen=True)
-class Judged:
+class Estimates:
     """What two signals reach at one place; from 0 to 1.
 
     Attributes:
@@ -32,7 +32,7 @@ class Judged:
 
 def draw_correctness(
     path: str | Path,
-    bars: Mapping[str, Judged],
+    bars: Mapping[str, Estimates],
     lines: Mapping[int, tuple[float, float]],
     *,
     names: tuple[str, str],
@@ -67,7 +67,7 @@ def draw_correctness(
         )  # fmt: skip
 
 
-def _draw_bars(axes: Any, bars: Mapping[str, Judged], names: tuple[str, str]) -> None:
+def _draw_bars(axes: Any, bars: Mapping[str, Estimates], names: tuple[str, str]) -> None:
     for side, name in enumerate(names):
         places = [number + (side - 0.5) * WIDTH for number in range(len(bars))]
         heights = [100 * judged.signals[side] for judged in bars.values()]

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from de3bert.figures.style import COLOURS, figure
 
-__all__ = ["Panel", "PlotLine", "draw_lines"]
+__all__ = ["Panel", "PlotLine", "draw_lines", "look"]
 
-LINE_COLOURS = COLOURS[:6]  # without black and grey, which are left for single points
+LINE_COLOURS = COLOURS[:6]  # without black and grey, which are left for single and best points
 DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 MARKERS = "osD^vPX*"
 WIDTH, HEIGHT = 3.5, 2.5  # inches of a panel: the column of a page, so that nothing is shrunk
@@ -71,7 +71,7 @@ def draw_lines(
         height: inches of each panel.
     """
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
-    looks = {label: _look(number) for number, label in enumerate(labels)}
+    looks = {label: look(number) for number, label in enumerate(labels)}
     beside = _legend_columns(labels)
     tall = height * len(panels) + LEGEND_ROW * math.ceil(len(labels) / beside)
     with figure(path, WIDTH, tall, rows=len(panels)) as drawn:
@@ -88,7 +88,7 @@ def draw_lines(
         )  # fmt: skip
 
 
-def _look(number: int) -> dict[str, Any]:
+def look(number: int) -> dict[str, Any]:
     """Colour, dash and marker all change from line to line, for eyes and for grey prints."""
     return {
         "color": LINE_COLOURS[number % len(LINE_COLOURS)],
@@ -116,10 +116,10 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, dict[str, Any]]) -> No
     if panel.zero:
         axes.axhline(0, color="0.35", lw=0.8, zorder=1)
     for line in panel.lines:
-        look = dict(looks[line.label])
-        look["color"] = line.colour or look["color"]
-        look["marker"] = line.marker or look["marker"]
-        _draw_line(axes, line, look)
+        own = dict(looks[line.label])
+        own["color"] = line.colour or own["color"]
+        own["marker"] = line.marker or own["marker"]
+        _draw_line(axes, line, own)
     axes.set_xlabel(panel.x_label, fontsize=8.5)
     axes.set_ylabel(panel.y_label, fontsize=8.5)
     axes.tick_params(labelsize=8)
@@ -129,9 +129,9 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, dict[str, Any]]) -> No
         _limit(axes, panel)
 
 
-def _draw_line(axes: Any, line: PlotLine, look: dict[str, Any]) -> None:
+def _draw_line(axes: Any, line: PlotLine, own: dict[str, Any]) -> None:
     x, y, low, high = (_numbers(values) for values in (line.x, line.y, line.low, line.high))
-    shown = {"label": line.label, "zorder": 3, **look}
+    shown = {"label": line.label, "zorder": 3, **own}
     if line.kind == "points":
         axes.plot(x, y, ms=5, **{**shown, "linestyle": ""})
     elif line.kind == "marked" and low and high:
@@ -143,7 +143,7 @@ def _draw_line(axes: Any, line: PlotLine, look: dict[str, Any]) -> None:
     else:
         axes.plot(x, y, lw=1.4, **{**shown, "marker": ""})
         if low and high:
-            axes.fill_between(x, low, high, color=look["color"], alpha=FAINT, lw=0, zorder=2)
+            axes.fill_between(x, low, high, color=own["color"], alpha=FAINT, lw=0, zorder=2)
 
 
 def _numbers(values: Sequence[float | None] | None) -> list[float]:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from de3bert.figures.style import COLOURS, figure
+from de3bert.figures.style import figure
+from de3lab.figures.lines import look
 
 __all__ = ["ValueLine", "draw_over_values"]
 
-LINE_COLOURS = COLOURS[:6]  # without black, which marks the best points
-DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
-MARKERS = "osD^vPX"
 WIDTH, HEIGHT = 3.5, 2.6  # inches: the column of a page, so that nothing is shrunk
 LETTER, HANDLE, LEGEND_ROW = 0.055, 0.5, 0.17  # inches of a legend
 BEST = "best"
@@ -64,7 +62,7 @@ def draw_over_values(
         if zero:
             axes.axhline(0, color="0.35", lw=0.8, zorder=1)
         for number, line in enumerate(lines):
-            _draw_line(axes, line, _look(number))
+            _draw_line(axes, line, look(number))
         best = [(line.best, line.y[line.best]) for line in lines if line.best is not None]
         if best:
             axes.plot(*zip(*best, strict=True), "k*", ms=6, zorder=4, label=BEST)
@@ -92,16 +90,7 @@ def _legend(axes: Any, labels: Sequence[str], title: str, columns: int) -> None:
     )  # fmt: skip
 
 
-def _look(number: int) -> dict[str, Any]:
-    """Colour, dash and marker all change from line to line, for eyes and for grey prints."""
-    return {
-        "color": LINE_COLOURS[number % len(LINE_COLOURS)],
-        "linestyle": DASHES[number % len(DASHES)],
-        "marker": MARKERS[number % len(MARKERS)],
-    }
-
-
-def _draw_line(axes: Any, line: ValueLine, look: dict[str, Any]) -> None:
+def _draw_line(axes: Any, line: ValueLine, own: dict[str, Any]) -> None:
     known = [place for place, value in enumerate(line.y) if value is not None]
     y = [line.y[place] for place in known]
     bars = None
@@ -111,7 +100,7 @@ def _draw_line(axes: Any, line: ValueLine, look: dict[str, Any]) -> None:
             [_gap(line.high[place], line.y[place]) for place in known],
         ]
     axes.errorbar(known, y, bars, ms=4, lw=1.3, capsize=2.5, elinewidth=0.9, zorder=2.5,
-                  label=line.label, **look)  # fmt: skip
+                  label=line.label, **own)  # fmt: skip
 
 
 def _gap(upper: float | None, lower: float | None) -> float:

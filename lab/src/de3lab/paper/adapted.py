@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from de3bert.data.table import Table
 from de3bert.errors import De3Error
-from de3bert.exits.trace import Trace
+from de3bert.files import read_json
+from de3lab.study.made import trace_is_of
 
 __all__ = ["adapted_trace"]
 
@@ -36,13 +36,10 @@ def adapted_trace(run: Path, test: str, table: Table, *, progress: bool = True) 
 
 def _is_made(place: Path, path: Path, table: Table) -> bool:
     """Whether model and trace are there and of these rows."""
-    config = place / "model" / "config.json"
-    if not (config.exists() and path.exists()):
+    if not trace_is_of(path, table.sha256, len(table)):
         return False
     try:
-        adapted_to = json.loads(config.read_text(encoding="utf-8"))["adapted_to"]
-        trace = Trace.load(path)
-        known = (trace.info["data"]["sha256"], trace.rows)
-    except (De3Error, KeyError, ValueError):
+        adapted_to = read_json(place / "model" / "config.json")["adapted_to"]
+        return (adapted_to["sha256"], adapted_to["rows"]) == (table.sha256, len(table))
+    except (De3Error, KeyError, TypeError):
         return False
-    return (adapted_to["sha256"], adapted_to["rows"]) == known == (table.sha256, len(table))

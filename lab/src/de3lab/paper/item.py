@@ -1,12 +1,18 @@
-"""One table or figure of the paper, and how ours is made: a declaration."""
+"""One table or figure of the paper and how ours is made, shown and judged: a declaration."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-__all__ = ["Item", "Measured", "Trained", "Varied"]
+from de3lab.tabular import Grid
+
+if TYPE_CHECKING:
+    from de3lab.paper.judging import Verdict
+    from de3lab.paper.stored import Stored
+
+__all__ = ["Finding", "Item", "Measurement", "Training", "Varied"]
 
 EVERY = "*"
 
@@ -24,7 +30,7 @@ class Varied:
 
 
 @dataclass(frozen=True)
-class Trained:
+class Training:
     """The trainings an item needs.
 
     Attributes:
@@ -50,7 +56,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """An analysis of the trained models, one result for each task.
 
     Attributes:
@@ -77,19 +83,40 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """Something the paper says, and how it is judged here.
+
+    Attributes:
+        name: a short one, for programs.
+        claim: what the paper says, in our words.
+    """
+
+    name: str
+    claim: str
+    judge: Callable[[Stored], Verdict]
+
+
+def _no_tables(stored: Stored) -> list[Grid]:
+    return []
+
+
+@dataclass(frozen=True)
 class Item:
     """A table or figure of the paper, or two that belong together; or what stands beside one.
 
     Attributes:
-        name: as `de3 paper run NAME` has it; also the key of its published numbers.
+        name: as `de3 paper run NAME` has it.
         references: as the paper prints them.
         labels: their labels in the paper's source.
         title: what it shows, in a few words.
         shows: what the paper says about it, in a sentence or two of ours.
         setting: how the paper measured it; empty where there is nothing to measure.
-        trained: what must be trained; None for what needs no model.
-        measured: the analysis; None for tables that come out of a study.
-        renamed: published method -> ours, where the names differ.
+        published: its numbers.
+        training: what must be trained; None for what needs no model.
+        measurement: the analysis; None for tables that come out of a study.
+        tables: ours beside the published numbers.
+        of_study: whether its tables are those of methods compared in a study.
+        findings: what is judged by it.
         beside: for what the paper does not show, the figure it belongs to; such an item has no
             references.
     """
@@ -100,9 +127,12 @@ class Item:
     title: str
     shows: str
     setting: str = ""
-    trained: Trained | None = None
-    measured: Measured | None = None
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[str, Any] = field(default_factory=dict)
+    training: Training | None = None
+    measurement: Measurement | None = None
+    tables: Callable[[Stored], list[Grid]] = _no_tables
+    of_study: bool = False
+    findings: tuple[Finding, ...] = ()
     beside: str = ""
 
     @property
@@ -112,6 +142,6 @@ class Item:
     @property
     def command(self) -> str:
         """What makes it."""
-        if self.trained is None:
+        if self.training is None:
             return "de3 paper all"
         return f"de3 paper run {self.name}"

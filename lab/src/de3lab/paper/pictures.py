@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from de3lab.analysis import ANALYSES
+from de3lab.documents import AnalysisResult
 from de3lab.figures.compare import draw_trade_offs, looks
 from de3lab.paper.item import Item
-from de3lab.paper.names import task_name
 from de3lab.paper.stored import Stored
+from de3lab.paper.tasks import task_name
 
 __all__ = ["Picture", "result_picture", "study_pictures"]
 
+KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
 LARGEST = 300_000  # bytes of an SVG; one with more is a cloud of points, smaller as PNG
 DATE = re.compile(r"\s*<dc:date>.*?</dc:date>")  # the same numbers give the same file
 
@@ -36,35 +39,44 @@ class Picture:
     data: bytes
     title: str
 
+    @property
+    def file(self) -> str:
+        return self.name + self.kind
 
-def result_picture(item: Item, task: str, document: Mapping[str, Any]) -> Picture:
+    @property
+    def address(self) -> str:
+        """The figure itself, for a page that has it inside."""
+        return f"data:{KINDS[self.kind]};base64,{base64.b64encode(self.data).decode()}"
+
+
+def result_picture(item: Item, task: str, document: AnalysisResult) -> Picture:
     """The figure of an analysis."""
-    analysis = ANALYSES[document["analysis"]]
+    analysis = ANALYSES[document.analysis]
     title = f"{analysis.title}, {task_name(task)}"
     name = f"{item.name}-{task}"
-    return _drawn(name, title, lambda path: analysis.draw(path, document["numbers"]))
+    return _drawn(name, title, lambda path: analysis.draw(path, document.numbers))
 
 
 def study_pictures(item: Item, stored: Stored) -> list[Picture]:
     """Score against layer speed-up of all methods, for each task that has any."""
-    assert item.trained is not None
-    document = stored.study(item.trained.study)
+    assert item.training is not None
+    document = stored.study(item.training.study)
     if document is None:
         return []
-    styles = looks([each["name"] for each in document["methods"]], document["chosen"])
+    styles = looks([each.name for each in document.methods], document.chosen)
     found = []
-    for task in document["tasks"]:
-        name = task["name"]
-        curves, points = document["curves"].get(name, {}), document["points"].get(name, {})
+    for task in document.tasks:
+        name = task.name
+        curves, points = document.curves.get(name, {}), document.points.get(name, {})
         if not curves and not points:
             continue
-        lines = {m: (c["layer_speedup"], c["score"]) for m, c in curves.items()}
-        dots = {m: (p["layer_speedup"], p["mean"]) for m, p in points.items()}
-        rows = (task["rows"] or {}).get("test-" + task["test"])
-        title = f"{task_name(name)}, {task['test']} (n = {rows})"
+        lines = {m: (c.layer_speedup, c.score) for m, c in curves.items()}
+        dots = {m: (p.layer_speedup, p.mean) for m, p in points.items()}
+        rows = (task.rows or {}).get(f"test-{task.test}")
+        title = f"{task_name(name)}, {task.test} (n = {rows})"
 
         def draw(
-            path: Path, a: Any = lines, b: Any = dots, c: str = task["metric"], d: str = title
+            path: Path, a: Any = lines, b: Any = dots, c: str = task.metric, d: str = title
         ) -> None:
             draw_trade_offs(path, a, b, styles, metric=c, title=d)
 

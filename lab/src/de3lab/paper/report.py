@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.files import write_json, write_text
-from de3lab.paper.findings import FINDINGS, judge_all
-from de3lab.paper.items import ITEMS
+from de3lab.paper.items import FINDINGS, ITEMS
+from de3lab.paper.judging import Verdict
 from de3lab.paper.section import Section, build_section
 from de3lab.paper.stored import Stored
-from de3lab.paper.verdict import Verdict
+from de3lab.templates import raw_file, render
 
-__all__ = ["Report", "build_report", "findings_document", "write_report"]
+__all__ = ["Report", "build_report", "findings_document", "markdown", "page", "write_report"]
+
+FIGURES = "figures"
 
 TITLE = "The DE3-BERT paper on real data"
 INTRODUCTION = (
@@ -54,22 +56,39 @@ class Report:
 def build_report(results: Path) -> Report:
     """Reads a results folder and judges all findings; nothing is trained."""
     stored = Stored(results)
-    verdicts = judge_all(stored)
+    verdicts = {finding.name: finding.judge(stored) for _, finding in FINDINGS}
     sections = [build_section(item, stored, verdicts) for item in ITEMS.values()]
     return Report(verdicts, sections, list(dict.fromkeys(stored.problems)))
 
 
 def write_report(report: Report, out: Path, command: str) -> list[Path]:
-    """Writes the page, its Markdown twin with the figures beside it, and the findings as JSON."""
-    from de3lab.paper.page import page
-    from de3lab.paper.twin import FIGURES, markdown
-
+    """Writes the page, the same as Markdown with figures beside it, and the findings as JSON."""
     written = [out / "index.html", out / "README.md", out / "findings.json"]
-    write_text(written[0], page(report, TITLE, INTRODUCTION, command))
+    write_text(written[0], page(report, command))
     _write_figures(report, out / FIGURES)
-    write_text(written[1], markdown(report, TITLE, INTRODUCTION, command))
+    write_text(written[1], markdown(report, command))
     write_json(written[2], findings_document(report))
     return written
+
+
+def page(report: Report, command: str) -> str:
+    """The report as one page: style and figures inside, no request to anywhere."""
+    return render("report.html", style=raw_file("report.css"), **_values(report, command))
+
+
+def markdown(report: Report, command: str) -> str:
+    """The report as Markdown, with figures as files beside it."""
+    return render("report.md", figures=FIGURES, **_values(report, command))
+
+
+def _values(report: Report, command: str) -> dict[str, Any]:
+    return {
+        "title": TITLE,
+        "introduction": INTRODUCTION,
+        "command": command,
+        "report": report,
+        "findings": [(item, each, report.verdicts[each.name]) for item, each in FINDINGS],
+    }
 
 
 def findings_document(report: Report) -> list[dict[str, Any]]:
@@ -78,13 +97,14 @@ def findings_document(report: Report) -> list[dict[str, Any]]:
         {
             "name": finding.name,
             "claim": finding.claim,
-            "paper": finding.references,
-            "holds": report.verdicts[finding.name].holds,
-            "statement": report.verdicts[finding.name].statement,
-            "test": report.verdicts[finding.name].test,
-            "numbers": dict(report.verdicts[finding.name].numbers),
+            "paper": item.reference,
+            "holds": seen.holds,
+            "statement": seen.statement,
+            "test": seen.test,
+            "numbers": dict(seen.numbers),
         }
-        for finding in FINDINGS
+        for item, finding in FINDINGS
+        for seen in [report.verdicts[finding.name]]
     ]
 
 
@@ -92,11 +112,11 @@ def _write_figures(report: Report, folder: Path) -> None:
     """Writes the figures; those of an earlier report that are no more are removed."""
     folder.mkdir(parents=True, exist_ok=True)
     pictures = [picture for section in report.sections for picture in section.pictures]
-    wanted = {f"{picture.name}{picture.kind}" for picture in pictures}
+    wanted = {picture.file for picture in pictures}
     for path in folder.iterdir():
         if path.suffix in (".svg", ".png") and path.name not in wanted:
             path.unlink()
     for picture in pictures:
-        path = folder / f"{picture.name}{picture.kind}"
+        path = folder / picture.file
         if not path.exists() or path.read_bytes() != picture.data:
             path.write_bytes(picture.data)

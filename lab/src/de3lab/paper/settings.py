@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from de3lab.documents import AnalysisResult, StudyResult
 from de3lab.paper.item import Item
-from de3lab.paper.names import listed, task_name
 from de3lab.paper.stored import Stored
+from de3lab.paper.tasks import listed, task_name
 
 __all__ = ["encoder_name", "here", "state_of"]
 
-Document = Mapping[str, Any]
 ENCODERS = {  # as study files name them
     "gte-small": "gte-small (12 layers, 384 wide)",
     "$DE3_MINILM": "all-MiniLM-L6-v2 (6 layers, 384 wide)",
@@ -27,65 +26,57 @@ def encoder_name(backbone: str) -> str:
 
 def state_of(item: Item, stored: Stored) -> tuple[str, bool]:
     """What is stored in a few words, and whether it is anything at all."""
-    if item.trained is None:
+    if item.training is None:
         return "nothing to measure", True
-    results = stored.results(item)
-    if item.measured is not None:
-        wanted = item.trained.tasks
-        missing = [task for task in wanted if task not in results]
-        if results and missing:
-            return f"measured on {listed(results)}; not yet on {listed(missing)}", True
-        if results:
-            return f"measured on {listed(results)}", True
-    document = stored.study(item.trained.study)
-    if document is None or item.trained.varied is not None:
+    if results := stored.results(item):
+        missing = [task for task in item.training.tasks if task not in results]
+        lacking = f"; not yet on {listed(missing)}" if missing else ""
+        return f"measured on {listed(results)}{lacking}", True
+    document = stored.study(item.training.study)
+    if document is None or not item.of_study:
         return "not measured yet", False
-    progress = document["progress"]
-    done = f"{progress['done']} of {progress['of']} trainings finished"
-    if item.measured is not None and item.measured.analysis != "dar-forms":
-        return "not measured yet", False
-    return done, bool(progress["done"])
+    progress = document.progress
+    return f"{progress.done} of {progress.of} trainings finished", bool(progress.done)
 
 
 def here(item: Item, stored: Stored) -> list[str]:
     """The setting of ours, a line for each study or task."""
-    if item.trained is None:
+    if item.training is None:
         return []
     lines = [_of_result(task, doc) for task, doc in stored.results(item).items()]
-    document = stored.study(item.trained.study)
-    if document is not None and (item.measured is None or item.measured.analysis == "dar-forms"):
+    document = stored.study(item.training.study)
+    if document is not None and item.of_study:
         lines += _of_study(document)
     return lines
 
 
-def _of_result(task: str, document: Document) -> str:
-    source, numbers = document.get("source", {}), document["numbers"]
+def _of_result(task: str, document: AnalysisResult) -> str:
     parts = []
-    if "backbone" in document:
-        parts.append(encoder_name(document["backbone"]))
-    if document.get("training_rows"):
-        parts.append(f"{document['training_rows']} training rows")
-    if "rows" in numbers:
-        parts.append(f"{numbers['rows']} rows of {source.get('test', 'the test file')}")
-    if document.get("seeds"):
-        parts.append(_seeds(document["seeds"]))
-    date = str(document["date"]).partition("T")[0]
-    return f"{task_name(task)}: {', '.join(parts)}; {date}, {document['machine']}."
+    if document.backbone is not None:
+        parts.append(encoder_name(document.backbone))
+    if document.training_rows:
+        parts.append(f"{document.training_rows} training rows")
+    if "rows" in document.numbers:
+        test = document.source.test if document.source else "the test file"
+        parts.append(f"{document.numbers['rows']} rows of {test}")
+    if document.seeds:
+        parts.append(_seeds(document.seeds))
+    date = document.date.partition("T")[0]
+    return f"{task_name(task)}: {', '.join(parts)}; {date}, {document.machine}."
 
 
-def _of_study(document: Document) -> list[str]:
-    date = str(document["date"]).partition("T")[0]
+def _of_study(document: StudyResult) -> list[str]:
+    date, progress = document.date.partition("T")[0], document.progress
     lines = [
-        f"{encoder_name(document['backbone'])}; {date}, {'; '.join(document['machines'])}; "
-        f"{document['progress']['done']} of {document['progress']['of']} trainings."
+        f"{encoder_name(document.backbone)}; {date}, {'; '.join(document.machines)}; "
+        f"{progress.done} of {progress.of} trainings."
     ]
-    for task in document["tasks"]:
-        if task["rows"] is not None:
-            rows = task["rows"]
+    for task in document.tasks:
+        if task.rows is not None:
             lines.append(
-                f"{task_name(task['name'])}: {rows['train']} training rows, "
-                f"{rows.get('test-' + task['test'])} rows of {task['test']}, scored by "
-                f"{' and '.join(task['metrics'])}, {_seeds(task['seeds'])} planned."
+                f"{task_name(task.name)}: {task.rows['train']} training rows, "
+                f"{task.rows.get(f'test-{task.test}')} rows of {task.test}, scored by "
+                f"{' and '.join(task.metrics)}, {_seeds(task.seeds)} planned."
             )
     return lines
 

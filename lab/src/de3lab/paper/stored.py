@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from de3bert.errors import De3Error
-from de3bert.files import read_document
-from de3lab.analysis import ANALYSES, read_result
+from de3bert.files import read_json
+from de3lab.analysis import ANALYSES
+from de3lab.documents import AnalysisResult, RunRecord, StudyResult
+from de3lab.paper.folders import PAPER
 from de3lab.paper.item import Item
-from de3lab.paper.items import ITEMS
-from de3lab.paper.places import PAPER
-from de3lab.study.record import read_record
-from de3lab.study.report import FORMAT, VERSION
 
 __all__ = ["Stored"]
 
-Document = Mapping[str, Any]
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The documents of a results folder, read once.
+    """The documents of a results folder, each read once.
 
     Attributes:
         folder: the results folder; it may be empty or missing.
@@ -34,95 +30,54 @@ class Stored:
 
     folder: Path
     problems: list[str] = field(default_factory=list)
+    _known: dict[Path, Any] = field(default_factory=dict, repr=False)
 
-    def study(self, name: str) -> Document | None:
+    def study(self, name: str) -> StudyResult | None:
         """A study's `study.json`."""
-        return self._studies.get(name)
+        return self._read(self.folder / name / "study.json", StudyResult.read)
 
-    def runs(self, study: str) -> list[Document]:
+    def runs(self, study: str) -> list[RunRecord]:
         """The records of a study's finished runs."""
-        return self._runs.get(study, [])
+        paths = sorted((self.folder / study / "runs").glob("*.json"))
+        found = (self._read(path, RunRecord.read) for path in paths)
+        return [record for record in found if record is not None]
 
-    def results(self, item: Item | str) -> dict[str, Document]:
+    def results(self, item: Item) -> dict[str, AnalysisResult]:
         """Task -> result of an item's analysis, in the order of the item's tasks."""
-        name = item if isinstance(item, str) else item.name
-        return self._results.get(name, {})
+        if item.measurement is None or item.training is None:
+            return {}
+        analysis = item.measurement.analysis
+        found = {
+            path.parent.name: self._read(path, lambda path: _read_result(path, analysis))
+            for path in sorted((self.folder / PAPER / item.name).glob("*/result.json"))
+        }
+        known = {task: document for task, document in found.items() if document is not None}
+        wanted = dict.fromkeys([*item.training.tasks, *known])
+        return {task: known[task] for task in wanted if task in known}
 
-    def document(self, name: str) -> Document | None:
+    def document(self, name: str) -> Mapping[str, Any] | None:
         """Another JSON file of the folder, such as the timing of a training step."""
-        path = self.folder / name
-        if not path.exists():
-            return None
-        try:
-            found: Document = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            self.problems.append(f"{name} cannot be read: {error}")
-            return None
+        return self._read(self.folder / name, read_json)
+
+    def _read(self, path: Path, read: Callable[[Path], Read]) -> Read | None:
+        """What a file holds, None where it is missing or, with a problem noted, of no use."""
+        if path not in self._known:
+            try:
+                self._known[path] = read(path) if path.exists() else None
+            except De3Error as error:
+                self._known[path] = None
+                self.problems.append(f"{path.relative_to(self.folder)}: {error}")
+        found: Read | None = self._known[path]
         return found
 
-    @cached_property
-    def _studies(self) -> dict[str, Document]:
-        found = {}
-        for name in _study_names():
-            path = self.folder / name / "study.json"
-            if path.exists() and (document := self._study(path)) is not None:
-                found[name] = document
-        return found
 
-    def _study(self, path: Path) -> Document | None:
-        try:
-            return read_document(path, FORMAT, VERSION, "the result of a study")
-        except De3Error as error:
-            self.problems.append(f"{self._short(path)}: {error}")
-            return None
-
-    @cached_property
-    def _runs(self) -> dict[str, list[Document]]:
-        found: dict[str, list[Document]] = {}
-        for name in _study_names():
-            for path in sorted((self.folder / name / "runs").glob("*.json")):
-                try:
-                    found.setdefault(name, []).append(read_record(path))
-                except De3Error as error:
-                    self.problems.append(str(error))
-        return found
-
-    @cached_property
-    def _results(self) -> dict[str, dict[str, Document]]:
-        found: dict[str, dict[str, Document]] = {}
-        for item in ITEMS.values():
-            if item.measured is None:
-                continue
-            for path in sorted((self.folder / PAPER / item.name).glob("*/result.json")):
-                document = self._result(path, item.measured.analysis)
-                if document is not None:
-                    found.setdefault(item.name, {})[path.parent.name] = document
-        return {name: _ordered(ITEMS[name], seen) for name, seen in found.items()}
-
-    def _result(self, path: Path, analysis: str) -> Document | None:
-        """A result whose tables can be made: one that other versions wrote may lack numbers."""
-        try:
-            document = read_result(path)
-            if document["analysis"] != analysis:
-                raise De3Error(f"it is one of `{document['analysis']}`, not of `{analysis}`")
-            ANALYSES[analysis].tables(document["numbers"])
-        except De3Error as error:
-            self.problems.append(f"{self._short(path)}: {error}")
-            return None
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            self.problems.append(f"{self._short(path)} lacks numbers ({type(error).__name__})")
-            return None
-        return document
-
-    def _short(self, path: Path) -> Path:
-        return path.relative_to(self.folder)
-
-
-def _study_names() -> list[str]:
-    names = (item.trained.study for item in ITEMS.values() if item.trained is not None)
-    return list(dict.fromkeys(names))
-
-
-def _ordered(item: Item, found: Mapping[str, Document]) -> dict[str, Document]:
-    wanted = [*(item.trained.tasks if item.trained else ()), *found]
-    return {task: found[task] for task in dict.fromkeys(wanted) if task in found}
+def _read_result(path: Path, analysis: str) -> AnalysisResult:
+    """A result whose tables can be made: one that other versions wrote may lack numbers."""
+    document = AnalysisResult.read(path)
+    if document.analysis != analysis:
+        raise De3Error(f"it is one of `{document.analysis}`, not of `{analysis}`")
+    try:
+        ANALYSES[analysis].tables(document.numbers)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise De3Error(f"it lacks numbers ({type(error).__name__})") from error
+    return document

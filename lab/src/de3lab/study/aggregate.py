@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from de3lab.statistics import SIGNIFICANCE, holm, paired_test, ranks, summary
 from de3lab.study.lines import speed_key
 from de3lab.study.results import Results
-from de3lab.study.statistics import holm, paired_test, ranks, summary
 
 __all__ = ["aggregate"]
 
-SIGNIFICANT = 0.05
 MIN_TASKS = 3  # for a test over tasks
 
 
@@ -26,12 +25,12 @@ def aggregate(results: Results) -> dict[str, Any]:
         "averages": {key: _averages(results, speed) for key, speed in by_speed.items()},
         "ranks": {key: _ranks(results, speed) for key, speed in by_speed.items()},
         "tests": {key: _tests(results, speed) for key, speed in by_speed.items()},
-        "significant_below": SIGNIFICANT,
+        "significant_below": SIGNIFICANCE,
         "areas": _per_task(results, _area),
         "points": _per_task(results, _point),
         "curves": _per_task(results, _curve),
         "exits": _per_task(results, _exits),
-        "base_depth": {record["task"]: record["base_depth"] for record in results.records},
+        "base_depth": {record.task: record.base_depth for record in results.records},
         "calibrated": {
             key: _per_task(results, lambda r, t, m, key=key: _calibrated(r, t, m, key))
             for key in by_speed
@@ -58,10 +57,10 @@ def _scores(results: Results, speed: float) -> dict[str, Any]:
         values = results.values(task, method, speed)
         if not values:
             return None
-        seen = [found["at"][speed_key(speed)] for _, found in results.each(task, method)]
+        seen = [found.at[speed_key(speed)] for _, found in results.each(task, method)]
         each = {
-            metric: float(np.mean([one["each"][metric] for one in seen if one]))
-            for metric in next(one for one in seen if one)["each"]
+            metric: float(np.mean([one.each[metric] for one in seen if one]))
+            for metric in next(one for one in seen if one).each
         }
         return {**summary([*values.values()]), "values": _named(values), "each": each}
 
@@ -135,28 +134,31 @@ def _over_tasks(means: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
 
 
 def _area(results: Results, task: str, method: str) -> dict[str, Any] | None:
-    areas = [found["area"] for _, found in results.each(task, method)]
-    if any(area is None for area in areas):
+    seen = [found.area for _, found in results.each(task, method)]
+    areas = [area for area in seen if area is not None]
+    if len(areas) < len(seen):
         return None
-    low, high = max(area["low"] for area in areas), min(area["high"] for area in areas)
-    whole = all(area["whole"] for area in areas)
-    return {**summary([a["score"] for a in areas]), "low": low, "high": high, "whole": whole}
+    low, high = max(area.low for area in areas), min(area.high for area in areas)
+    whole = all(area.whole for area in areas)
+    return {**summary([area.score for area in areas]), "low": low, "high": high, "whole": whole}
 
 
 def _point(results: Results, task: str, method: str) -> dict[str, Any] | None:
-    points = [found["point"] for _, found in results.each(task, method)]
-    if any(point is None for point in points):
+    seen = [found.point for _, found in results.each(task, method)]
+    points = [point for point in seen if point is not None]
+    if len(points) < len(seen):
         return None
-    speed = float(np.mean([point["layer_speedup"] for point in points]))
-    return {**summary([point["score"] for point in points]), "layer_speedup": speed}
+    speed = float(np.mean([point.layer_speedup for point in points]))
+    return {**summary([point.score for point in points]), "layer_speedup": speed}
 
 
 def _curve(results: Results, task: str, method: str) -> dict[str, Any] | None:
     """The mean over seeds at every speed that all of them reach."""
-    curves = [found["curve"] for _, found in results.each(task, method)]
-    if any(curve is None for curve in curves):
+    seen = [found.curve for _, found in results.each(task, method)]
+    curves = [curve for curve in seen if curve is not None]
+    if len(curves) < len(seen):
         return None
-    tables = [dict(zip(c["layer_speedup"], c["score"], strict=True)) for c in curves]
+    tables = [dict(zip(c.layer_speedup, c.score, strict=True)) for c in curves]
     speeds = [speed for speed in tables[0] if all(speed in table for table in tables)]
     scores = [round(float(np.mean([table[s] for table in tables])), 6) for s in speeds]
     return {"layer_speedup": speeds, "score": scores, "n": len(curves)}
@@ -164,15 +166,15 @@ def _curve(results: Results, task: str, method: str) -> dict[str, Any] | None:
 
 def _exits(results: Results, task: str, method: str) -> dict[str, float]:
     """Layer -> mean score of everybody leaving there."""
-    seen = [found["exit_scores"] for _, found in results.each(task, method)]
+    seen = [found.exit_scores for _, found in results.each(task, method)]
     return {layer: float(np.mean([one[layer] for one in seen])) for layer in seen[0]}
 
 
 def _calibrated(results: Results, task: str, method: str, key: str) -> dict[str, Any] | None:
     """Mean score and speed-up of the policies that calibration rows chose."""
-    seen = [found["calibrated"].get(key) for _, found in results.each(task, method)]
+    seen = [found.calibrated.get(key) for _, found in results.each(task, method)]
     known = [one for one in seen if one is not None]
     if not known:
         return None
-    speed = float(np.mean([one["layer_speedup"] for one in known]))
-    return {**summary([one["score"] for one in known]), "layer_speedup": speed}
+    speed = float(np.mean([one.layer_speedup for one in known]))
+    return {**summary([one.score for one in known]), "layer_speedup": speed}

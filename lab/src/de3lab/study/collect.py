@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from de3bert.errors import De3Error
+from de3lab.documents import RunRecord
 from de3lab.study.execute import Study
 from de3lab.study.plan import Job
-from de3lab.study.record import RUN, read_record, rescored, scored_as, write_record
+from de3lab.study.record import RUN, rescored, scored_as
 
 __all__ = ["collect", "keep_record"]
 
-Record = Mapping[str, Any]
 
-
-def keep_record(place: Path, record: Record) -> None:
+def keep_record(place: Path, record: RunRecord) -> None:
     """Copies a record to the report; one of the same run with other settings goes."""
     folder = place / "runs"
     for path in folder.glob("*.json"):
-        if path.stem != record["key"] and _identity(read_record(path)) == _identity(record):
+        if path.stem != record.key and RunRecord.read(path).identity == record.identity:
             path.unlink()
-    write_record(folder / f"{record['key']}.json", record)
+    record.write(folder / f"{record.key}.json")
 
 
 def collect(
@@ -32,7 +30,7 @@ def collect(
     *,
     exact: bool = True,
     note: Callable[[str], None] = lambda text: None,
-) -> list[Record]:
+) -> list[RunRecord]:
     """The records of all finished runs of a study.
 
     Args:
@@ -43,14 +41,14 @@ def collect(
     """
     if exact:
         known = (study.stored(job) for job in study.jobs)
-        found: list[Record] = [record for record in known if record is not None]
+        found = [record for record in known if record is not None]
         for record in found:
             keep_record(place, record)
         return found
     return _by_settings(study, place, note)
 
 
-def _by_settings(study: Study, place: Path, note: Callable[[str], None]) -> list[Record]:
+def _by_settings(study: Study, place: Path, note: Callable[[str], None]) -> list[RunRecord]:
     kept = _read((place / "runs").glob("*.json"))
     stored = _read(study.runs.glob(f"*/{RUN}"))
     found = []
@@ -64,10 +62,12 @@ def _by_settings(study: Study, place: Path, note: Callable[[str], None]) -> list
     return found
 
 
-def _as_asked(study: Study, job: Job, record: Record, note: Callable[[str], None]) -> Record | None:
-    if record["scored_as"] == scored_as(job):
+def _as_asked(
+    study: Study, job: Job, record: RunRecord, note: Callable[[str], None]
+) -> RunRecord | None:
+    if record.scored_as == scored_as(job):
         return record
-    folder = study.runs / record["key"]
+    folder = study.runs / record.key
     try:
         return rescored(record, job, folder)
     except De3Error as error:
@@ -75,15 +75,11 @@ def _as_asked(study: Study, job: Job, record: Record, note: Callable[[str], None
         return None
 
 
-def _matching(records: Iterable[Record], job: Job) -> Record | None:
+def _matching(records: Iterable[RunRecord], job: Job) -> RunRecord | None:
     settings = json.loads(json.dumps(job.settings()))  # as JSON gives it back
-    same = [r for r in records if _identity(r) == job.identity and r["settings"] == settings]
-    return max(same, key=lambda record: str(record["date"]), default=None)
+    same = [r for r in records if r.identity == job.identity and r.settings == settings]
+    return max(same, key=lambda record: record.date, default=None)
 
 
-def _identity(record: Record) -> tuple[str, str, int]:
-    return record["task"], record["training"], record["seed"]
-
-
-def _read(paths: Iterable[Path]) -> list[Record]:
-    return [read_record(path) for path in sorted(paths)]
+def _read(paths: Iterable[Path]) -> list[RunRecord]:
+    return [RunRecord.read(path) for path in sorted(paths)]

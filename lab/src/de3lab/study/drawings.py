@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from de3lab.documents import StudyResult
+from de3lab.documents.study import TaskFacts
 from de3lab.figures.compare import draw_exit_scores, draw_ranks, draw_trade_offs, looks
 
 __all__ = ["draw_all"]
@@ -13,14 +15,14 @@ __all__ = ["draw_all"]
 KINDS = (".png", ".svg")
 
 
-def draw_all(place: Path, document: Mapping[str, Any]) -> list[Path]:
+def draw_all(place: Path, document: StudyResult) -> list[Path]:
     """Writes curves and exits of every task that has any, and the ranks; gives what was written."""
-    styles = looks([method["name"] for method in document["methods"]], document["chosen"])
+    styles = looks([method.name for method in document.methods], document.chosen)
     written = []
-    for task in document["tasks"]:
-        if document["exits"][task["name"]]:
+    for task in document.tasks:
+        if document.exits[task.name]:
             written += _task(place, document, task, styles)
-    ranks = {speed: found["methods"] for speed, found in document["ranks"].items()}
+    ranks = {speed: found.methods for speed, found in document.ranks.items()}
     if any(ranks.values()):
         for kind in KINDS:
             written.append(place / f"ranks{kind}")
@@ -29,18 +31,17 @@ def draw_all(place: Path, document: Mapping[str, Any]) -> list[Path]:
 
 
 def _task(
-    place: Path, document: Mapping[str, Any], task: Mapping[str, Any], styles: Mapping[str, Any]
+    place: Path, document: StudyResult, task: TaskFacts, styles: Mapping[str, Any]
 ) -> list[Path]:
-    name, metric = task["name"], task["metric"]
-    rows = task["rows"]["test-" + task["test"]]
-    title = f"{name}, {task['test']} ({rows} rows)"
+    name, metric = task.name, task.metric
+    rows = (task.rows or {})[f"test-{task.test}"]
+    title = f"{name}, {task.test} ({rows} rows)"
     curves = {
-        method: (curve["layer_speedup"], curve["score"])
-        for method, curve in document["curves"][name].items()
+        method: (curve.layer_speedup, curve.score)
+        for method, curve in document.curves[name].items()
     }
     points = {
-        method: (point["layer_speedup"], point["mean"])
-        for method, point in document["points"][name].items()
+        method: (point.layer_speedup, point.mean) for method, point in document.points[name].items()
     }
     exits = {
         method: {int(layer): score for layer, score in found.items()}
@@ -55,16 +56,16 @@ def _task(
     return written
 
 
-def _trainings(document: Mapping[str, Any], task: str) -> dict[str, Any]:
+def _trainings(document: StudyResult, task: str) -> dict[str, Any]:
     """The exits of each training once: methods that share one have the same exits."""
-    found = document["exits"][task]
+    found = document.exits[task]
     shown: dict[str, str] = {}
-    for method in document["methods"]:
-        if method["name"] in found:
-            shown.setdefault(method["training"], method["name"])
+    for method in document.methods:
+        if method.name in found:
+            shown.setdefault(method.training, method.name)
     return {method: found[method] for method in shown.values()}
 
 
-def _rank_title(document: Mapping[str, Any]) -> str:
-    tasks = ", ".join(document["complete_tasks"])
+def _rank_title(document: StudyResult) -> str:
+    tasks = ", ".join(document.complete_tasks)
     return f"mean rank over {tasks} (1 is best)"

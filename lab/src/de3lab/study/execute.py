@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from de3bert.data.table import Table
-from de3bert.errors import De3Error, UsageError
-from de3bert.exits.trace import Trace
+from de3bert.errors import UsageError
 from de3bert.methods import METHODS
+from de3lab.documents import RunRecord
+from de3lab.study.made import trace_is_of
 from de3lab.study.material import Material, backbone_sha256, read_material
 from de3lab.study.plan import Job, plan
-from de3lab.study.record import RUN, build_record, read_record, rescored, scored_as, write_record
+from de3lab.study.record import RUN, build_record, rescored, scored_as
 from de3lab.study.spec import StudySpec, expand
 
 __all__ = ["Study", "is_timed"]
@@ -89,18 +89,18 @@ class Study:
         finally:
             lock.release()
 
-    def stored(self, job: Job) -> dict[str, Any] | None:
+    def stored(self, job: Job) -> RunRecord | None:
         """The record of a finished run, scored as the study asks now; None when there is none."""
         folder = self.folder(job)
         if not (folder / RUN).exists() or self._untraced(job):
             return None
-        record = read_record(folder / RUN)
-        if record["scored_as"] != scored_as(job):
+        record = RunRecord.read(folder / RUN)
+        if record.scored_as != scored_as(job):
             record = rescored(record, job, folder)
-            write_record(folder / RUN, record)
+            record.write(folder / RUN)
         return record
 
-    def run(self, job: Job, *, progress: bool = True, fresh: bool = False) -> dict[str, Any]:
+    def run(self, job: Job, *, progress: bool = True, fresh: bool = False) -> RunRecord:
         """The record of a job: trained, traced and scored, as far as that is still to be done."""
         record = self.stored(job)
         if record is not None:
@@ -123,7 +123,7 @@ class Study:
                 **{f"test-{name}": rows for name, rows in sizes.items()},
             },
         )
-        write_record(folder / RUN, record)
+        record.write(folder / RUN)
         self._tidy(job)
         return record
 
@@ -165,7 +165,11 @@ class Study:
         wanted = {"calibration": (material.source.sha256, job.task.calibration_rows)}
         for name, table in material.tests.items():
             wanted[f"test-{name}"] = table.sha256, len(table)
-        return [name for name, rows in wanted.items() if not _is_trace(folder, name, *rows)]
+        return [
+            name
+            for name, (sha256, rows) in wanted.items()
+            if not trace_is_of(folder / f"{name}.trace", sha256, rows)
+        ]
 
     def _trace(self, job: Job, progress: bool) -> None:
         from de3bert.runtime.evaluate import trace_table
@@ -212,21 +216,10 @@ def _check_metrics(job: Job, classes: int) -> None:
 def _check_fit(method: str, task: str, material: Material) -> None:
     """Refuses methods that are for other data than a task has."""
     kind = METHODS[method].token_exits
-    if kind == "words":
+    if METHODS[method].task != "text-classification":
         raise UsageError(f"Method {method} tags words, and a study compares classifiers of texts.")
     if kind != "none" and material.source.pairs is not None:
         raise UsageError(
             f"Method {method} stops single tokens of one text, and the rows of task {task} are "
             "pairs of texts. Leave out the one or the other."
         )
-
-
-def _is_trace(folder: Path, name: str, sha256: str, rows: int) -> bool:
-    path = folder / f"{name}.trace"
-    if not path.exists():
-        return False
-    try:
-        trace = Trace.load(path)
-        return trace.info["data"]["sha256"] == sha256 and trace.rows == rows
-    except (De3Error, KeyError):
-        return False

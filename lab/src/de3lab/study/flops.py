@@ -1,41 +1,48 @@
 """Floating-point operations of layers and exits for one text.
 
-Counted as the paper counts: two for each multiplication of a linear layer, 8 per element of a layer
+torch.utils.flop_counter counts matrix products, and it counts everything of an exit here: parts
+say themselves what they do, those of plugins too. What it cannot count is done by formula: layers
+as the paper counts them, two for each multiplication of a linear layer, 8 per element of a layer
 norm, and nothing else; with 128 tokens and 768 wide a layer has 1,813,512,192. That leaves out the
 two products of attention (scores and context, 4 S^2 d per layer); `attention=True` adds them.
 Softmax, activations, biases and residuals are below one percent and never counted.
-
-`modules_of` is the paper's table. `products_of` is the other honest count: all matrix products,
-attention's included, and nothing else, which is what torch.utils.flop_counter counts.
 """
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from de3bert.files import read_json
+from de3lab.documents.run import FlopCounts
+
+if TYPE_CHECKING:
+    from de3bert.model import EarlyExitForSequenceClassification
+
 __all__ = [
     "POOLERS",
-    "Sizes",
+    "Anatomy",
+    "count_work",
     "edr",
     "embedding",
     "exit_costs",
+    "exit_parts",
     "flops_at",
     "flops_of",
     "layer",
     "linear",
     "modules_of",
-    "products_of",
 ]
 
 NORM = 8  # per element: mean, variance, scale and shift, each counted twice
 POOLERS = ("shared_pooler", "own_pooler")
-POLICY_WIDTH = 32
+
+Result = TypeVar("Result")
 
 
 def linear(inputs: int, outputs: int, vectors: float = 1.0) -> float:
@@ -48,14 +55,16 @@ def embedding(hidden: int, tokens: float) -> float:
     return NORM * hidden * tokens
 
 
-def layer(hidden: int, inner: int, tokens: float, *, attention: bool = False) -> float:
+def layer(
+    hidden: int, inner: int, tokens: float, *, attention: bool = False, norms: bool = True
+) -> float:
     """One encoder layer: four projections, the feed-forward part, two norms.
 
     2 S (4 d^2 + 2 d d_ff) + 2 * 8 S d, and 4 S^2 d with attention's own products.
     """
     dense = 4 * linear(hidden, hidden, tokens) + 2 * linear(hidden, inner, tokens)
     products = 4.0 * tokens * tokens * hidden if attention else 0.0
-    return dense + 2 * NORM * hidden * tokens + products
+    return dense + (2 * NORM * hidden * tokens if norms else 0.0) + products
 
 
 def edr(hidden: int) -> float:
@@ -64,173 +73,156 @@ def edr(hidden: int) -> float:
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What the count needs to know of a model."""
+class Anatomy:
+    """What a count needs to know of a model: two sizes, and its exits without weights."""
 
-    hidden: int
     inner: int
-    classes: int
-    exit_layers: tuple[int, ...]
-    pooling: str = "mean"
-    prototypes: str = "none"
-    heads: str = "linear"
-    router: str = "none"
-    head_size: int = 128  # of attention heads
+    model: EarlyExitForSequenceClassification
+
+    @property
+    def hidden(self) -> int:
+        return int(self.model.config.hidden_size)
+
+    @property
+    def pooling(self) -> str:
+        return str(self.model.config.pooling)
 
     @classmethod
-    def of_model(cls, folder: str | Path) -> Sizes:
-        """From a model folder's config."""
-        text = (Path(folder) / "config.json").read_text(encoding="utf-8")
-        return cls.of_config(json.loads(text))
+    def of_folder(cls, folder: str | Path) -> Anatomy:
+        """From a model folder's config; weights are not read."""
+        return cls.of_config(read_json(Path(folder) / "config.json"))
 
     @classmethod
-    def of_config(cls, config: Mapping[str, Any]) -> Sizes:
+    def of_config(cls, config: Mapping[str, Any]) -> Anatomy:
         """From a config as JSON has it."""
+        import torch
+
+        from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
+
         backbone = config["backbone_config"]
         hidden = int(backbone.get("hidden_size") or backbone.get("dim"))
         inner = backbone.get("intermediate_size") or backbone.get("hidden_dim") or 4 * hidden
-        parts = {
-            name: str(config[name])
-            for name in ("pooling", "prototypes", "heads", "router")
-            if name in config
-        }
-        size = int((config.get("method_options") or {}).get("head_size", 128))
-        layers = tuple(int(each) for each in config["exit_layers"])
-        return cls(hidden, int(inner), len(config["id2label"]), layers, **parts, head_size=size)
+        with torch.device("meta"):  # shapes without numbers
+            made: Any = EarlyExitForSequenceClassification(EarlyExitConfig.from_dict(dict(config)))
+        return cls(int(inner), made.eval())
+
+    def exits(self, tokens: int) -> list[dict[str, float]]:
+        """All matrix products of each exit, by part."""
+        import torch
+
+        found, memory = [], None
+        with torch.inference_mode():
+            states = torch.empty((1, tokens, self.hidden), device="meta")
+            mask = torch.ones((1, tokens), dtype=torch.long, device="meta")
+            for number in self.model.config.exit_layers:
+                parts, memory = exit_parts(self.model, states, mask, number, memory)
+                found.append(parts)
+        return found
 
 
-Head = Callable[[Sizes, int, float], float]  # the cost of exit number i, from 0
-HEADS: dict[str, Head] = {
-    "linear": lambda s, i, tokens: linear(s.hidden, s.classes),
-    # a sum of the vectors so far, weighted
-    "mixed": lambda s, i, tokens: linear(s.hidden, s.classes) + 2.0 * s.hidden * (i + 1),
-    # every later vector is predicted, and all of them are projected to 2 K numbers
-    "fused": lambda s, i, tokens: (
-        linear(s.hidden, s.hidden, len(s.exit_layers) - 1 - i)
-        + linear(s.hidden, 2 * s.classes, len(s.exit_layers))
-        + linear(s.classes, s.classes)
-    ),
-    # narrowed, keys and values of all tokens; query, output and dense of one; two products
-    "attention": lambda s, i, tokens: (
-        linear(s.hidden, s.head_size, tokens)
-        + linear(s.head_size, s.head_size, 2 * tokens + 3)
-        + 4.0 * tokens * s.head_size
-        + linear(s.head_size, s.classes)
-    ),
-}
+def exit_parts(
+    model: Any, states: Any, mask: Any, layer: int, memory: Any
+) -> tuple[dict[str, float], Any]:
+    """Products of one exit (pooling, head, projection, distances, router), and what it leaves.
+
+    Args:
+        states: what the exit reads, (1, tokens, hidden).
+        memory: the vectors of the exits before, (1, exits, hidden); None before the first.
+    """
+    import torch
+
+    from de3bert.model.heads import Reading
+
+    index = model.exit_index(layer)
+    pooled, pooling = count_work(model.pooling, states, mask, index)
+    kept = memory if model.heads.keeps_memory else None
+    _, head = count_work(model.classify, Reading(pooled, kept, states, mask), layer)
+    parts = {"pooling": pooling, "head": head}
+    if layer != model.config.exit_layers[-1]:
+        if model.projectors is not None:
+            _, parts["projection"] = count_work(model.project, pooled, index)
+        if model.prototypes is not None:
+            # A product with all prototypes; it is made in full precision, which has no meta device.
+            parts["distances"] = linear(model.config.hidden_size, len(model.config.label_names))
+        if model.router is not None:
+            _, parts["router"] = count_work(model.certainty, pooled, layer)
+    own = pooled.unsqueeze(1)
+    return parts, own if memory is None else torch.cat([memory, own], 1)
 
 
-def exit_costs(sizes: Sizes, tokens: float) -> list[float]:
-    """What each exit takes, the final one last; it has neither projection nor router."""
-    head = HEADS.get(sizes.heads, HEADS["linear"])
-    shared = linear(sizes.hidden, sizes.hidden) if sizes.pooling in POOLERS else 0.0
-    last = len(sizes.exit_layers) - 1
+def count_work(work: Callable[..., Result], *given: Any) -> tuple[Result, float]:
+    """What a piece of work gives, and how many operations torch counts."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        result = work(*given)
+    return result, float(counter.get_total_flops())
+
+
+def exit_costs(anatomy: Anatomy, tokens: float) -> list[float]:
+    """What each exit takes, the final one last; the paper's EDR reads the two likeliest classes.
+
+    A mean over tokens is no module of the paper's. Counts of a text length between two whole ones
+    lie between theirs.
+    """
+    low, high = (_exit_costs(anatomy, end(tokens)) for end in (math.floor, math.ceil))
+    share = tokens - math.floor(tokens)
+    return [a + share * (b - a) for a, b in zip(low, high, strict=True)]
+
+
+def _exit_costs(anatomy: Anatomy, tokens: int) -> list[float]:
     return [
-        head(sizes, i, tokens) + shared + (_decision(sizes) if i < last else 0.0)
-        for i in range(last + 1)
+        parts["head"]
+        + (parts["pooling"] if anatomy.pooling in POOLERS else 0.0)
+        + parts.get("projection", 0.0)
+        + (edr(anatomy.hidden) if "distances" in parts else 0.0)
+        + parts.get("router", 0.0)
+        for parts in anatomy.exits(tokens)
     ]
 
 
-def _decision(sizes: Sizes) -> float:
-    """What an internal exit adds to its head: projection and distances, or a router."""
-    total = 0.0
-    if sizes.prototypes == "linear":
-        total += linear(sizes.hidden, sizes.hidden)
-    if sizes.prototypes != "none":
-        total += edr(sizes.hidden)
-    return total + _router(sizes)
+def flops_of(anatomy: Anatomy, tokens: float) -> FlopCounts:
+    """The counts of a model at a text length."""
+    hidden, inner = anatomy.hidden, anatomy.inner
+    return FlopCounts(
+        tokens=tokens,
+        embedding=embedding(hidden, tokens),
+        layer=layer(hidden, inner, tokens),
+        layer_with_attention=layer(hidden, inner, tokens, attention=True),
+        exits=exit_costs(anatomy, tokens),
+    )
 
 
-def _router(sizes: Sizes) -> float:
-    if sizes.router == "lte":
-        return linear(sizes.hidden, 1)
-    if sizes.router == "policy":
-        return linear(sizes.hidden, POLICY_WIDTH) + linear(POLICY_WIDTH, 1)
-    return 0.0
-
-
-def flops_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
-    """The counts of a model at a text length, as JSON."""
-    return {
-        "tokens": tokens,
-        "embedding": embedding(sizes.hidden, tokens),
-        "layer": layer(sizes.hidden, sizes.inner, tokens),
-        "layer_with_attention": layer(sizes.hidden, sizes.inner, tokens, attention=True),
-        "exits": exit_costs(sizes, tokens),
-        "heads_known": sizes.heads in HEADS,  # others are counted as linear ones
-    }
-
-
-def modules_of(sizes: Sizes, tokens: float) -> dict[str, float]:
+def modules_of(anatomy: Anatomy, tokens: int) -> dict[str, float]:
     """One run of each module, counted as the paper counts; modules the model lacks are left out.
 
     The pooler, the classifier and the rest of an exit read one vector, layers read `tokens`.
     """
-    head = HEADS.get(sizes.heads, HEADS["linear"])
-    last = len(sizes.exit_layers) - 1
+    exits = anatomy.exits(tokens)
+    first, last = exits[0], exits[-1]
     found = {
-        "embedding": embedding(sizes.hidden, tokens),
-        "encoder layer": layer(sizes.hidden, sizes.inner, tokens),
+        "embedding": embedding(anatomy.hidden, tokens),
+        "encoder layer": layer(anatomy.hidden, anatomy.inner, tokens),
     }
-    if sizes.pooling in POOLERS:
-        found["pooler"] = linear(sizes.hidden, sizes.hidden)
-    found["prediction head"] = head(sizes, last, tokens)
-    if last:
-        if sizes.prototypes == "linear":
-            found["prototypical network"] = linear(sizes.hidden, sizes.hidden)
-        found["internal classifier"] = head(sizes, 0, tokens)
-        if sizes.prototypes != "none":
-            found["EDR"] = edr(sizes.hidden)
-        if sizes.router != "none":
-            found["router"] = _router(sizes)
+    if anatomy.pooling in POOLERS:
+        found["pooler"] = last["pooling"]
+    found["prediction head"] = last["head"]
+    if len(exits) > 1:
+        if "projection" in first:
+            found["prototypical network"] = first["projection"]
+        found["internal classifier"] = first["head"]
+        if "distances" in first:
+            found["EDR"] = edr(anatomy.hidden)
+        if "router" in first:
+            found["router"] = first["router"]
     return found
 
 
-def products_of(sizes: Sizes, tokens: float) -> dict[str, Any]:
-    """All matrix products of embedding, a layer and each part of each exit, of BERT's kind.
-
-    Distances are products with all K prototypes, 2 d K; the paper's EDR reads the two likeliest.
-    """
-    head = HEADS.get(sizes.heads, HEADS["linear"])
-    norms = 2 * NORM * sizes.hidden * tokens
-    last = len(sizes.exit_layers) - 1
-    return {
-        "embedding": 0.0,
-        "layer": layer(sizes.hidden, sizes.inner, tokens, attention=True) - norms,
-        "exits": [
-            {
-                "pooling": _pooling(sizes, tokens),
-                "head": head(sizes, i, tokens),
-                **(_decision_products(sizes) if i < last else {}),
-            }
-            for i in range(last + 1)
-        ],
-    }
-
-
-def _pooling(sizes: Sizes, tokens: float) -> float:
-    """A pooler reads the first token; a mean is a product with the weights of the tokens."""
-    if sizes.pooling in POOLERS:
-        return linear(sizes.hidden, sizes.hidden)
-    return 2.0 * sizes.hidden * tokens if sizes.pooling == "mean" else 0.0
-
-
-def _decision_products(sizes: Sizes) -> dict[str, float]:
-    found = {}
-    if sizes.prototypes == "linear":
-        found["projection"] = linear(sizes.hidden, sizes.hidden)
-    if sizes.prototypes != "none":
-        found["distances"] = linear(sizes.hidden, sizes.classes)
-    if sizes.router != "none":
-        found["router"] = _router(sizes)
-    return found
-
-
-def flops_at(counts: dict[str, Any], exit_layers: Sequence[int], layers: float) -> float:
+def flops_at(counts: FlopCounts, exit_layers: Sequence[int], layers: float) -> float:
     """Operations when `layers` layers run in the mean: embedding, layers, exits on the way.
 
     Exits are charged as if all rows left at the mean layer; with exits of equal cost that is exact.
     """
-    spent = np.cumsum([0.0, *counts["exits"]])
+    spent = np.cumsum([0.0, *counts.exits])
     exits = float(np.interp(layers, [0, *exit_layers], spent))
-    return float(counts["embedding"] + layers * counts["layer_with_attention"] + exits)
+    return float(counts.embedding + layers * counts.layer_with_attention + exits)

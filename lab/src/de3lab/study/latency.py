@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from de3bert.bench.contender import ORT_POOL
+from de3bert.bench.timing import alternate
 from de3bert.errors import De3Error
 from de3bert.exits.calibrate import curves_of
 from de3bert.exits.family import Family
 from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
-from de3bert.files import read_document, write_json
 from de3bert.machine import machine
 from de3bert.methods import METHODS
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load
-from de3bert.runtime.manifest import is_bundle
 from de3bert.runtime.profile import profile, read_profile, write_profile
+from de3lab.documents import Latency, MethodScores, RunRecord
 from de3lab.study.costs import OWN
 from de3lab.study.execute import Study, is_timed
+from de3lab.study.made import Export, bundle_in
 from de3lab.study.plan import Job
 from de3lab.study.record import read_traces
 from de3lab.study.spec import LatencySpec
 
-__all__ = ["LATENCY", "Export", "predicted", "read_latency", "time_models"]
+__all__ = ["LATENCY", "predicted", "read_latency", "time_models"]
 
 LATENCY = "latency.json"
-FORMAT, VERSION = "de3bert-latency", 1
 MOST_TEXTS = 200  # that a model of one exit answers
-Export = Callable[[Path, Path], object]  # a model folder, the place of its bundle
 
 
 def time_models(
     study: Study, place: Path, export: Export, *, note: Callable[[str], None]
-) -> dict[str, Any]:
+) -> Latency:
     """Times the models of one task and seed, one after the other, and writes `latency.json`.
 
     Each is exported. A model with exits is profiled, and its times at every speed are predicted by
@@ -62,38 +61,32 @@ def time_models(
             note(f"{job.training} has no times: {error}")
             continue
         found |= times
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "task": jobs[0].task.name,
-        "seed": jobs[0].seed,
-        "machine": machine(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "milliseconds": found,
-        "without": reasons,
-    }
-    write_json(place / LATENCY, document)
+    document = Latency.made(
+        task=jobs[0].task.name,
+        seed=jobs[0].seed,
+        machine=machine(),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        milliseconds=found,
+        without=reasons,
+    )
+    document.write(place / LATENCY)
     return document
 
 
-def read_latency(place: Path) -> dict[str, Any] | None:
+def read_latency(place: Path) -> Latency | None:
     """What `time_models` wrote, None when nothing was timed; De3Error when it is damaged."""
     path = place / LATENCY
-    if not path.exists():
-        return None
-    return read_document(path, FORMAT, VERSION, "the timing of a study's models")
+    return Latency.read(path) if path.exists() else None
 
 
 def _times(
-    study: Study, job: Job, record: Mapping[str, Any], export: Export
+    study: Study, job: Job, record: RunRecord, export: Export
 ) -> dict[str, dict[str, float]]:
     """Method -> speed -> milliseconds, of the methods that read one training."""
     folder = study.folder(job)
-    bundle = folder / "bundle"
-    if not is_bundle(bundle):
-        export(folder / "model", bundle)
+    bundle = bundle_in(folder / "bundle", folder / "model", export)
     rounds = (study.spec.latency or LatencySpec()).rounds
-    if len(record["exit_layers"]) == 1:
+    if len(record.exit_layers) == 1:
         texts = study.material(job).tests[job.task.main_test].inputs()
         spent = _answering(load(bundle), texts, rounds)
         return {method: {OWN: spent} for method in job.methods}
@@ -101,39 +94,30 @@ def _times(
     if cost is None:
         cost = profile(load(bundle), batches=(1,), rounds=rounds)
         write_profile(bundle, cost)
-    scored = record["methods"]
-    return {method: predicted(job, scored[method], folder, cost) for method in job.methods}
+    return {method: predicted(job, record.methods[method], folder, cost) for method in job.methods}
 
 
 def _answering(classifier: Classifier, texts: Sequence[Any], rounds: int) -> float:
-    """Mean over texts, spread over all of them, of the median over rounds."""
-    step = max(1, len(texts) // MOST_TEXTS)
-    classifier.predict(texts[:1])  # the first call is not like the others
-    medians = []
-    for text in texts[::step]:
-        spent = []
-        for _ in range(rounds):
-            start = time.perf_counter()
-            classifier.predict([text])
-            spent.append((time.perf_counter() - start) * 1e3)
-        medians.append(np.median(spent))
-    return float(np.mean(medians))
+    """Milliseconds: mean over texts, spread over all of them, of the median over rounds."""
+    some = texts[:: max(1, len(texts) // MOST_TEXTS)]
+    classifier.predict(some[:1])  # the first call is not like the others
+    jobs = {"model": lambda item: classifier.predict([some[item]])}
+    times = alternate(jobs, len(some), rounds, pools={"model": ORT_POOL})["model"]
+    return float(np.median(times, axis=1).mean() * 1e3)
 
 
-def predicted(
-    job: Job, scored: Mapping[str, Any], folder: Path, cost: CostModel
-) -> dict[str, float]:
+def predicted(job: Job, scored: MethodScores, folder: Path, cost: CostModel) -> dict[str, float]:
     """Speed -> mean milliseconds per text on the main test rows, by the family used there."""
     trace = read_traces(job, folder)[1][job.task.main_test]
-    if METHODS[scored["method"]].finish == "temperatures":
-        trace = trace.tempered(scored["temperatures"])
-    seen = scored["tests"][job.task.main_test]
-    if seen["point"] is not None:  # the oracle
-        family = METHODS[scored["method"]].families[0]
-        return {OWN: _milliseconds(trace, family, cost, seen["point"]["layer_speedup"])}
+    if scored.temperatures is not None:
+        trace = trace.tempered(scored.temperatures)
+    seen = scored.tests[job.task.main_test]
+    if seen.point is not None:  # the oracle
+        family = METHODS[scored.method].families[0]
+        return {OWN: _milliseconds(trace, family, cost, seen.point.layer_speedup)}
     return {
-        key: _milliseconds(trace, at["family"], cost, float(key))
-        for key, at in seen["at"].items()
+        key: _milliseconds(trace, at.family, cost, float(key))
+        for key, at in seen.at.items()
         if at is not None
     }
 

@@ -12,7 +12,7 @@ from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
 from de3bert.exits.trace import Trace
 
-__all__ = ["AREA", "SAME_SPEED", "Line", "lines_of", "speed_grid", "speed_key", "tie_break"]
+__all__ = ["AREA", "SAME_SPEED", "ScoreLine", "lines_of", "speed_grid", "speed_key"]
 
 SAME_SPEED = 0.01  # a model of one speed counts at those that are its own within 1 %
 AREA = (1.5, 4.0)
@@ -22,14 +22,14 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class ScoreLine:
     """The curves of one family on one trace, by metric, and their mean."""
 
     mean: Curve
     each: Mapping[str, Curve]
 
     @classmethod
-    def of(cls, trace: Trace, family: Family, metrics: Sequence[str]) -> Line:
+    def of(cls, trace: Trace, family: Family, metrics: Sequence[str]) -> ScoreLine:
         # Points and layers are the same whatever the metric, so scores are averaged point by point.
         each = {metric: curve(trace, family, metric) for metric in metrics}
         together = np.mean([one.score for one in each.values()], axis=0)
@@ -68,8 +68,10 @@ class Line:
         return max(AREA[0], self.reach[0]), min(AREA[1], self.reach[1])
 
 
-def lines_of(trace: Trace, families: Sequence[Family], metrics: Sequence[str]) -> dict[str, Line]:
-    return {str(family): Line.of(trace, family, metrics) for family in families}
+def lines_of(
+    trace: Trace, families: Sequence[Family], metrics: Sequence[str]
+) -> dict[str, ScoreLine]:
+    return {str(family): ScoreLine.of(trace, family, metrics) for family in families}
 
 
 def speed_grid(speeds: Sequence[float]) -> list[float]:
@@ -83,10 +85,3 @@ def speed_grid(speeds: Sequence[float]) -> list[float]:
 
 def speed_key(speed: float) -> str:
     return f"{speed:g}"
-
-
-def tie_break(text: str) -> tuple[float, float]:
-    """Among equals lambda nearest to 1, then the smaller, as `calibrate` has it."""
-    signal = Family.parse(text).signal
-    weight = float(dict(signal.params if signal else ()).get("lambda", 1.0))
-    return -abs(weight - 1.0), -weight

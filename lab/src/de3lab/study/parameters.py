@@ -11,7 +11,7 @@ from safetensors import safe_open
 if TYPE_CHECKING:
     from torch import nn
 
-    from de3bert.model import EarlyExitForSequenceClassification
+    from de3bert.model import EarlyExitModel
 
 __all__ = ["parameters_of", "shares_of"]
 
@@ -40,7 +40,7 @@ def parameters_of(folder: str | Path) -> dict[str, int]:
     return counts
 
 
-def shares_of(model: EarlyExitForSequenceClassification) -> dict[str, Any]:
+def shares_of(model: EarlyExitModel) -> dict[str, Any]:
     """A loaded model's parameters as the paper tells them, and all of them.
 
     The paper's backbone has its pooler but no classifier; `added` is what the exits before the last

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from de3bert.methods import METHODS
+from de3lab.documents import RunRecord
 from de3lab.study.plan import Job
 
-__all__ = ["Clock", "duration", "work_of"]
+__all__ = ["Countdown", "duration", "work_of"]
 
 
 def work_of(job: Job, rows: int | None = None) -> float:
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-class Clock:
+class Countdown:
     """Tells what is left: seconds per row of finished trainings times the rows to come.
 
     Args:
@@ -41,7 +41,7 @@ class Clock:
     def __init__(
         self,
         jobs: Sequence[Job],
-        records: Iterable[Mapping[str, Any]],
+        records: Iterable[RunRecord],
         rows: Mapping[str, int] | None = None,
     ) -> None:
         self.jobs = list(jobs)
@@ -51,9 +51,8 @@ class Clock:
         for record in records:
             self.done(record)
 
-    def done(self, record: Mapping[str, Any]) -> None:
-        identity = (record["task"], record["training"], record["seed"])
-        self.spent[identity] = float(record["training_record"].get("seconds", 0.0))
+    def done(self, record: RunRecord) -> None:
+        self.spent[record.identity] = record.training_record.seconds
 
     def left(self) -> float | None:
         """Seconds that the trainings to come may take; None before the first is done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.errors import De3Error
-from de3bert.files import write_json, write_text
+from de3bert.files import write_text
 from de3bert.machine import versions
 from de3bert.methods import METHODS
+from de3lab.documents import Latency, RunRecord, StudyResult
 from de3lab.study.aggregate import aggregate
 from de3lab.study.collect import collect
 from de3lab.study.costs import flops_table
@@ -23,9 +24,7 @@ from de3lab.study.page import page
 from de3lab.study.results import Results, is_ranked
 from de3lab.study.tables import markdown, tex
 
-__all__ = ["FORMAT", "VERSION", "summarise", "write_report"]
-
-FORMAT, VERSION = "de3bert-study", 1
+__all__ = ["summarise", "write_report"]
 
 
 def write_report(
@@ -34,7 +33,7 @@ def write_report(
     *,
     exact: bool = True,
     note: Callable[[str], None] = lambda text: None,
-) -> dict[str, Any]:
+) -> StudyResult:
     """Writes everything that can be said from what is finished; the content of `study.json`.
 
     Args:
@@ -48,7 +47,7 @@ def write_report(
             "nothing to report. Run `de3 compare` without --report-only first."
         )
     with _sound(study, place):
-        document = {**summarise(study, records), "latency": read_latency(place)}
+        document = summarise(study, records, read_latency(place))
         _write(place, document, note)
     return document
 
@@ -65,8 +64,8 @@ def _sound(study: Study, place: Path) -> Iterator[None]:
         ) from error
 
 
-def _write(place: Path, document: dict[str, Any], note: Callable[[str], None]) -> None:
-    write_json(place / "study.json", document)
+def _write(place: Path, document: StudyResult, note: Callable[[str], None]) -> None:
+    document.write(place / "study.json")
     write_text(place / "table.md", markdown(document))
     write_text(place / "table.tex", tex(document))
     write_text(place / "index.html", page(document))
@@ -76,27 +75,28 @@ def _write(place: Path, document: dict[str, Any], note: Callable[[str], None]) -
         draw_all(place, document)
 
 
-def summarise(study: Study, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(
+    study: Study, records: Sequence[RunRecord], latency: Latency | None = None
+) -> StudyResult:
     """`study.json`: what was compared, how far it is, and all aggregated numbers."""
     spec, results = study.spec, Results(study.spec, records)
-    done = {(r["task"], r["training"], r["seed"]) for r in records}
+    done = {record.identity for record in records}
     missing = [job.label for job in study.jobs if job.identity not in done]
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "title": spec.title,
-        "command": study.command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": versions(),
-        "machines": sorted({str(record["machine"]) for record in records}),
-        "backbone": spec.backbone,
-        "progress": {"done": len(done), "of": len(study.jobs), "missing": missing},
-        "speeds": spec.speeds,
-        "methods": [_method(name) for name in spec.methods],
-        "tasks": [_task(study, task.name, records) for task in spec.task],
+    return StudyResult.made(
+        title=spec.title,
+        command=study.command,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+        machines=sorted({record.machine for record in records}),
+        backbone=spec.backbone,
+        progress={"done": len(done), "of": len(study.jobs), "missing": missing},
+        speeds=spec.speeds,
+        methods=[_method(name) for name in spec.methods],
+        tasks=[_task(study, task.name, records) for task in spec.task],
         **aggregate(results),
-        "flops": flops_table(results),
-    }
+        flops=flops_table(results),
+        latency=latency,
+    )
 
 
 def _method(name: str) -> dict[str, Any]:
@@ -111,9 +111,9 @@ def _method(name: str) -> dict[str, Any]:
     }
 
 
-def _task(study: Study, name: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _task(study: Study, name: str, records: Sequence[RunRecord]) -> dict[str, Any]:
     task = next(each for each in study.spec.task if each.name == name)
-    rows = next((record["rows"] for record in records if record["task"] == name), None)
+    rows = next((record.rows for record in records if record.task == name), None)
     return {
         "name": name,
         "metric": task.metric,

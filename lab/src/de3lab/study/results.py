@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from de3bert.methods import METHODS
+from de3lab.documents import RunRecord, TestScores
 from de3lab.study.lines import speed_key
 from de3lab.study.spec import StudySpec
 
 __all__ = ["Results", "is_ranked"]
-
-Found = Mapping[str, Any]
 
 
 def is_ranked(method: str) -> bool:
@@ -26,26 +24,26 @@ class Results:
     """Finished runs of a study, on the main test rows of each task."""
 
     spec: StudySpec
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[RunRecord]
 
     @cached_property
-    def found(self) -> dict[tuple[str, str, int], Found]:
+    def found(self) -> dict[tuple[str, str, int], TestScores]:
         """(task, method, seed) -> what the method scored on the task's main test rows."""
         main = {task.name: task.main_test for task in self.spec.task}
         return {
-            (record["task"], method, record["seed"]): scored["tests"][main[record["task"]]]
+            (record.task, method, record.seed): scored.tests[main[record.task]]
             for record in self.records
-            for method, scored in record["methods"].items()
+            for method, scored in record.methods.items()
             if method in self.spec.methods
         }
 
     @cached_property
-    def records_of(self) -> dict[tuple[str, str, int], Mapping[str, Any]]:
+    def records_of(self) -> dict[tuple[str, str, int], RunRecord]:
         """(task, method, seed) -> the record of the run that the method reads."""
         return {
-            (record["task"], method, record["seed"]): record
+            (record.task, method, record.seed): record
             for record in self.records
-            for method in record["methods"]
+            for method in record.methods
         }
 
     @property
@@ -71,15 +69,15 @@ class Results:
         """The tasks that every ranked method has finished with at least one common seed."""
         return [task for task in self.tasks if self.seeds(task, self.ranked)]
 
-    def each(self, task: str, method: str) -> list[tuple[int, Found]]:
+    def each(self, task: str, method: str) -> list[tuple[int, TestScores]]:
         """(seed, result) of every finished seed."""
         return [(seed, self.found[task, method, seed]) for seed in self.seeds(task, [method])]
 
     def values(self, task: str, method: str, speed: float) -> dict[int, float]:
         """Seed -> score at a speed, where it is reached."""
         key = speed_key(speed)
-        reached = {seed: found["at"].get(key) for seed, found in self.each(task, method)}
-        return {seed: float(seen["score"]) for seed, seen in reached.items() if seen is not None}
+        reached = {seed: found.at.get(key) for seed, found in self.each(task, method)}
+        return {seed: seen.score for seed, seen in reached.items() if seen is not None}
 
     def pairs(
         self, task: str, ours: str, theirs: str, speed: float

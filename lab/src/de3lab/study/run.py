@@ -13,12 +13,13 @@ from de3bert.errors import De3Error
 from de3bert.files import write_text
 from de3lab.study.collect import keep_record
 from de3lab.study.execute import Study
-from de3lab.study.plan import Job, selected
-from de3lab.study.progress import Clock
+from de3lab.study.plan import selected
+from de3lab.study.progress import Countdown
 
-__all__ = ["FAILURE", "check_failures", "run_study"]
+__all__ = ["FAILURE", "check_failures", "failure_reason", "run_study"]
 
 FAILURE = "failure.txt"
+TRAININGS_FAILED = "trainings failed and are not in the report"
 
 
 def run_study(
@@ -50,7 +51,7 @@ def run_study(
     for record in known.values():
         keep_record(place, record)
     rows = {job.task.name: study.material(job).train_rows for job in jobs}
-    clock = Clock(jobs, known.values(), rows)
+    clock = Countdown(jobs, known.values(), rows)
     failed = {}
     with _stopped_by_sigterm():
         for job in (job for job in jobs if job.identity not in known):
@@ -62,7 +63,7 @@ def run_study(
                 try:
                     record = study.run(job, progress=progress, fresh=fresh)
                 except Exception as error:  # see above: whatever a method may raise
-                    failed[job.label] = _reason(study, job, error)
+                    failed[job.label] = failure_reason(error, study.folder(job) / FAILURE)
                     note(f"{job.label} failed: {failed[job.label]}")
                     continue
             clock.done(record)
@@ -70,21 +71,19 @@ def run_study(
     return failed
 
 
-def check_failures(failed: dict[str, str]) -> None:
-    """De3Error that lists what failed, if anything did."""
+def check_failures(failed: dict[str, str], said: str = TRAININGS_FAILED) -> None:
+    """De3Error that lists what failed, if anything did; `said` follows their number."""
     if failed:
         lines = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
         raise De3Error(
-            f"{len(failed)} trainings failed and are not in the report:\n{lines}\n"
-            "Run the same command again to try them once more."
+            f"{len(failed)} {said}:\n{lines}\nRun the same command again to try them once more."
         )
 
 
-def _reason(study: Study, job: Job, error: Exception) -> str:
+def failure_reason(error: Exception, path: Path) -> str:
     """What went wrong, in a line; where it is no message for users, the whole story in a file."""
     if isinstance(error, De3Error):
         return str(error)
-    path = study.folder(job) / FAILURE
     write_text(path, "".join(traceback.format_exception(error)))
     return f"{type(error).__name__}: {error} (more in {path})"
 

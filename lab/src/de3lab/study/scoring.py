@@ -9,7 +9,7 @@ import numpy as np
 
 from de3bert.errors import De3Error
 from de3bert.exits.calibrate import LAMBDA_GRID, families_of, measure
-from de3bert.exits.choose import choose
+from de3bert.exits.choose import choose, tie_break
 from de3bert.exits.family import Family
 from de3bert.exits.metrics import score
 from de3bert.exits.points import Target
@@ -17,11 +17,12 @@ from de3bert.exits.policy import Policy
 from de3bert.exits.temperature import fit_temperatures
 from de3bert.exits.trace import Trace
 from de3bert.methods import METHODS, Method
-from de3lab.study.lines import AREA, Line, lines_of, speed_grid, speed_key, tie_break
+from de3lab.documents import MethodScores
+from de3lab.study.lines import AREA, ScoreLine, lines_of, speed_grid, speed_key
 
 __all__ = ["exit_scores", "score_method"]
 
-Lines = Mapping[str, Line]
+Lines = Mapping[str, ScoreLine]
 MEASURED = ("score", "score_interval", "layer_speedup", "layers_mean")
 
 
@@ -31,8 +32,8 @@ def score_method(
     tests: Mapping[str, Trace],
     metrics: Sequence[str],
     speeds: Sequence[float],
-) -> dict[str, Any]:
-    """All numbers of one method on one run, as JSON.
+) -> MethodScores:
+    """All numbers of one method on one run.
 
     At every speed the family (lambda, count) with the best calibration score there is taken, and
     the score is that family's on the test rows, linear in mean layers between its points. Where
@@ -52,7 +53,7 @@ def score_method(
         test: _on_test(tuned, trace, lines_of(trace, families, metrics), speeds)
         for test, trace in tests.items()
     }
-    return document
+    return MethodScores.model_validate(document)
 
 
 def exit_scores(trace: Trace, metrics: Sequence[str]) -> dict[str, float]:
@@ -78,7 +79,12 @@ def _families(method: Method, trace: Trace) -> list[Family]:
 def _best(tuned: Lines, speed: float) -> str | None:
     """The family with the best calibration score at a speed."""
     reach = [text for text, line in tuned.items() if line.reaches(speed)]
-    return max(reach, key=lambda text: (tuned[text].at(speed), *tie_break(text)), default=None)
+    return max(reach, key=lambda text: (tuned[text].at(speed), *_preferred(text)), default=None)
+
+
+def _preferred(family: str) -> tuple[float, float]:
+    """Among equals, as `calibrate` has it."""
+    return tie_break(Family.parse(family).signal)
 
 
 def _chosen(tuned: Lines, speed: float) -> dict[str, Any] | None:
@@ -135,7 +141,7 @@ def _area(tuned: Lines, lines: Lines) -> dict[str, Any] | None:
         key=lambda text: (
             round(wide[text][1] - wide[text][0], 9),
             tuned[text].mean.area(*wide[text]),
-            *tie_break(text),
+            *_preferred(text),
         ),
     )
     low, high = lines[best].span()

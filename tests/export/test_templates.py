@@ -1,0 +1,147 @@
+"""Graphs that differ in their weights alone are traced once, and are what tracing each gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import numpy_helper
+from tests.fixtures_trained import toy_rows
+from tests.model.families import tiny
+from transformers import BertConfig, BertModel
+
+import de3bert
+from de3bert.export import segments, templates
+from de3bert.export import write as writing
+from de3bert.export.bundle import export_model
+from de3bert.export.segments import Segment
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.tokens import TextEncoder
+
+TEXTS = [text for text, _ in toy_rows(20, seed=61)]
+
+
+def model_of(backbone, method: str = "de3", **options) -> EarlyExitForSequenceClassification:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model = EarlyExitForSequenceClassification.from_backbone(
+            backbone, labels=["neg", "pos"], method=method, pooling="mean", max_length=24, **options
+        )
+        if model.prototypes is not None:
+            model.prototypes.vectors.normal_()
+            model.prototypes.initialised.fill_(True)
+    return model
+
+
+def bert(layers: int = 5, **settings) -> BertModel:
+    config = BertConfig(vocab_size=60, hidden_size=32, num_hidden_layers=layers,
+                        num_attention_heads=4, intermediate_size=64,
+                        max_position_embeddings=64, **settings)  # fmt: skip
+    torch.manual_seed(1)
+    return BertModel(config)
+
+
+def saved(model, tokenizer, folder: Path) -> Path:
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def traced(monkeypatch) -> list[str]:
+    """The modules that were traced, by class."""
+    seen: list[str] = []
+
+    def spy(module, *rest):
+        seen.append(type(module).__name__)
+        return captured(module, *rest)
+
+    captured = templates.capture
+    monkeypatch.setattr(templates, "capture", spy)
+    return seen
+
+
+def constants(path: Path) -> list[np.ndarray]:
+    return [numpy_helper.to_array(each) for each in onnx.load(path).graph.initializer]
+
+
+def program(path: Path) -> list[str]:
+    return [node.op_type for node in onnx.load(path).graph.node]
+
+
+def test_a_graph_filled_with_other_weights_is_the_graph_that_tracing_gives(
+    tiny_tokenizer, tmp_path
+):
+    model = model_of(bert(4))
+    for use in (True, False):
+        (tmp_path / str(use)).mkdir()
+        writer = writing.GraphWriter(model, TextEncoder(tiny_tokenizer, 24), templates=use)
+        writer.write(tmp_path / str(use), (1, 2, 3, 4))
+        assert writer.templates.filled == (4 if use else 0)  # layers 3 and 4, two distance tests
+    for path in sorted((tmp_path / "True").glob("*.onnx")):
+        other = tmp_path / "False" / path.name
+        assert program(path) == program(other)
+        for mine, right in zip(constants(path), constants(other), strict=True):
+            np.testing.assert_array_equal(mine, right)
+
+
+def test_layers_are_traced_once(traced, tiny_tokenizer, tmp_path):
+    source = saved(model_of(bert(6)), tiny_tokenizer, tmp_path / "model")
+    export_model(source, tmp_path / "bundle")
+    assert sorted(traced) == ["Distances", "Segment"]  # the start is traced by itself
+
+
+def test_stretches_of_other_lengths_are_other_programs(traced, tiny_tokenizer, tmp_path):
+    model = model_of(bert(5), exit_layers=[1, 2, 4])
+    export_model(saved(model, tiny_tokenizer, tmp_path / "model"), tmp_path / "bundle")
+    assert traced.count("Segment") == 2  # layer 2 and 5 are alike; 3 to 4 is another
+
+
+def test_kinds_of_layers_that_alternate(tiny_tokenizer):
+    """ModernBERT: some layers see the whole text, some a window of it."""
+    model = model_of(tiny("modernbert"))
+    writer = writing.GraphWriter(model, TextEncoder(tiny_tokenizer, 24))
+    kinds = [Segment(model, n, n).kind(writer.prepared) for n in range(2, model.encoder.depth + 1)]
+    sort = [layer.attention_type for layer in model.encoder.layers][1:]
+    same = [[a == b for b in kinds] for a in kinds]
+    assert same == [[a == b for b in sort] for a in sort]
+
+
+def test_temperatures_are_part_of_the_program(tiny_tokenizer):
+    model = model_of(bert(4), "joint-entropy")
+    model.config.temperatures = [1.0, 2.0, 2.0, 3.0]
+    writer = writing.GraphWriter(model, TextEncoder(tiny_tokenizer, 24))
+    two, three, four = (Segment(model, n, n).kind(writer.prepared) for n in (2, 3, 4))
+    assert two == three
+    assert three != four
+
+
+def test_layers_that_only_look_alike_are_found_out(traced, tiny_tokenizer, tmp_path, monkeypatch):
+    """Whatever the modules do not tell, the comparison with the model does."""
+    monkeypatch.setattr(segments, "module_kind", lambda module: type(module).__name__)
+    backbone = bert(4)
+    backbone.encoder.layer[2].intermediate.intermediate_act_fn = torch.nn.Tanh()
+    model = model_of(backbone)
+    monkeypatch.setattr(de3bert.runtime.load, "load", _loading(model, tiny_tokenizer))
+    monkeypatch.setattr("de3bert.export.bundle.load", _loading(model, tiny_tokenizer))
+    export_model(saved(model, tiny_tokenizer, tmp_path / "model"), tmp_path / "bundle")
+    assert traced.count("Segment") == 1 + 3  # once with templates, then each by itself
+    bundle = de3bert.load(tmp_path / "bundle")
+    right = _loading(model, tiny_tokenizer)(tmp_path / "model")
+    np.testing.assert_allclose(bundle.trace(TEXTS).logits, right.trace(TEXTS).logits, atol=1e-4)
+
+
+def _loading(model, tokenizer):
+    """A `load` that gives this very model, whose change no config can say."""
+    from de3bert.runtime.load import load as usual
+    from de3bert.runtime.torch_backend import TorchBackend
+
+    def load(folder, **options):
+        if (Path(folder) / "manifest.json").exists():
+            return usual(folder, **options)
+        return de3bert.Classifier(TorchBackend(model, TextEncoder(tokenizer, 24)), str(folder))
+
+    return load
