@@ -35,7 +35,8 @@ def make_graph(
     outputs: Sequence[str],
 ) -> ir.Model:
     """The module as an ONNX graph with dynamic rows and tokens."""
-    return finish(capture(module, arguments, shapes, inputs, outputs))
+    traced = capture(module, arguments, shapes, inputs, outputs)
+    return finish(traced, inputs, outputs)
 
 
 def capture(
@@ -68,12 +69,19 @@ def capture(
     return model
 
 
-def finish(model: ir.Model) -> ir.Model:
-    """A captured graph with its constants folded, made lean. Takes `model` over."""
+def finish(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> ir.Model:
+    """A captured graph with its constants folded, made lean. Takes `model` over.
+
+    An input that is handed on unchanged is one value as captured, with the name of the output;
+    folding puts an operator between the two and thinks of a name, so both are named again.
+    """
     with _quiet():
         program = torch.onnx.ONNXProgram(model, None)
         program.optimize()
     made: ir.Model = program.model
+    for values, names in ((made.graph.inputs, inputs), (made.graph.outputs, outputs)):
+        for value, name in zip(values, names, strict=True):
+            value.name = name
     tidy(made)
     return made
 
