@@ -15,12 +15,13 @@ from de3bert.data.read import read_table
 from de3bert.exits import Policy, curve, replay
 from de3bert.runtime.calibration import calibrate_model
 from de3bert.runtime.evaluate import trace_table
-from de3bert.training.fit import fit
 from de3bert.training.recipe import recipe_from
 
 
 def main(backbone: str, train: str, dev: str, out: str, *settings: str) -> None:
     """Further arguments override settings, such as train.epochs=1."""
+    from de3bert.training.fit import fit  # here, because torch takes seconds to load
+
     data = {"train": train, "calibration": dev}
     trained = fit(recipe_from({"backbone": backbone, "data": data}, settings), out)
     for layer, accuracy in trained.exit_accuracy.items():

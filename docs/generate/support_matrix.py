@@ -6,13 +6,14 @@ which test stands behind which column.
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COLUMNS", "Column", "collected", "page"]
+__all__ = ["BUNDLES", "COLUMNS", "Column", "collected", "columns", "page"]
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,12 @@ COLUMNS = (
     ),
     Column(
         TEXT,
-        "stop early, torch",
+        "stop early on `torch`",
         "tests/runtime/test_engine_families.py::test_batching_never_changes_an_answer",
     ),
-    Column(
-        TEXT,
-        "export, stop early, ONNX Runtime",
-        "tests/export/test_parity.py::test_a_bundle_answers_as_its_model",
-    ),
 )
+# Runs on every back end of bundles, in turn.
+BUNDLES = "tests/export/test_parity.py::test_a_bundle_answers_as_its_model"
 NODE = re.compile(r"^(?P<test>[^\[]+)\[(?P<family>[^\]]+)\]$")
 INTRODUCTION = """# Support matrix
 
@@ -67,10 +65,20 @@ def page(root: Path) -> str:
     """The page in Markdown."""
     found, parts = collected(root), [INTRODUCTION]
     for task in dict.fromkeys(column.task for column in COLUMNS):
-        columns = [column for column in COLUMNS if column.task == task]
-        parts += [f"## {task}", _table(columns, found), BEHIND, _tests(columns)]
+        own = [column for column in columns(root) if column.task == task]
+        parts += [f"## {task}", _table(own, found), BEHIND, _tests(own)]
     parts += [TAGGERS, "## Refused", _refused()]
     return "\n\n".join(parts) + "\n"
+
+
+def columns(root: Path) -> list[Column]:
+    """All columns: one more for each back end that the tests of bundles run on."""
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    from tests.export.bundles import BUNDLE_BACKENDS
+
+    bundles = [Column(TEXT, f"bundle on `{name}`", BUNDLES) for name in BUNDLE_BACKENDS]
+    return [*COLUMNS, *bundles]
 
 
 def _table(columns: list[Column], found: dict[str, set[str]]) -> str:
@@ -86,9 +94,10 @@ def _tests(columns: list[Column]) -> str:
     return "\n".join(f"- {column.title}: `{column.test}`" for column in columns)
 
 
+@functools.cache
 def collected(root: Path) -> dict[str, set[str]]:
     """Test -> the families that it is collected for."""
-    found: dict[str, set[str]] = {column.test: set() for column in COLUMNS}
+    found: dict[str, set[str]] = {column.test: set() for column in columns(root)}
     files = sorted({test.partition("::")[0] for test in found})
     command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider"]
     listed = subprocess.run([*command, *files], cwd=root, capture_output=True, text=True)

@@ -20,22 +20,30 @@ ALL = sorted(str(path.relative_to(ROOT)) for path in (DOCS / "extend").glob("*.m
 # A page without files of the package to touch is followed by a test of its own.
 PAGES = [path for path in ALL if any(block.title for block in page(path).blocks)]
 PAGES.append("docs/extend/plugin.md")
-# Runs the verbs of a page in one process of the changed package: torch is imported once.
+# Runs the commands of a page in one process of the changed package: torch is imported once.
 DRIVER = """
-import sys
+import os, sys
 from pathlib import Path
 from unittest import mock
+import pytest
 from tests.docs.toy_demo import stand_in
-stand_in(lambda name, value: mock.patch(name, value).start(), Path(sys.argv[1]))
+tree, folder, backbone = map(Path, sys.argv[1:])
+stand_in(lambda name, value: mock.patch(name, value).start(), backbone)
 from de3bert.cli.main import main
 for line in sys.stdin.read().splitlines():
-    sys.argv = ["de3", *line.split("\\t")]
-    print("$", *sys.argv, flush=True)
-    try:
-        main()
-    except SystemExit as leaving:
-        if leaving.code:
-            raise
+    program, *words = line.split("\\t")
+    print("$", program, *words, flush=True)
+    os.chdir(tree if program == "python" else folder)
+    if program == "python":  # -m pytest ...
+        assert words[:2] == ["-m", "pytest"], words
+        code = pytest.main([*words[2:], "-p", "no:cacheprovider"])
+    else:
+        sys.argv, code = ["de3", *words], 0
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code
+    assert not code, code
 """
 
 
@@ -55,13 +63,14 @@ def apply(block: Block, tree: Path) -> None:
     file.write_text(whole.replace(old, new), encoding="utf-8")
 
 
-def run(tree: Path, folder: Path, command: list[str], given: str = "", site: str = "") -> str:
-    """Runs Python with the changed package, and nothing of the one that is installed."""
+def run(tree: Path, folder: Path, backbone: Path, lines: list[str], site: str) -> str:
+    """What the lines say with the changed package, and nothing of the one that is installed."""
     paths = [str(tree / "src"), str(tree), *([site] if site else [])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
-        [sys.executable, *command],
-        input=given, cwd=folder, env=environment, capture_output=True, text=True, timeout=280,
+        [sys.executable, "-c", DRIVER, str(tree), str(folder), str(backbone)],
+        input="\n".join("\t".join(split(line)[1]) for line in lines),
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=280,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
@@ -82,12 +91,10 @@ def test_a_page_can_be_followed(path, tmp_path, trained_model, tiny_backbone, in
     write_reviews(folder / "reviews")
     lines = [adapted(line) for block in followed.blocks for line in commands(block)]
     assert lines
-    for line in (line for line in lines if line.startswith("python ")):
-        assert " passed" in run(tree, tree, split(line)[1][1:])
-    verbs = ["\t".join(split(line)[1][1:]) for line in lines if line.startswith("de3 ")]
     plugin = str(installed) if "pip install ./examples/plugin" in followed.text else ""
-    said = run(tree, folder, ["-c", DRIVER, str(tiny_backbone)], "\n".join(verbs), plugin)
-    assert said.count("$ de3") == len(verbs)
+    said = run(tree, folder, tiny_backbone, lines, plugin)
+    assert said.count("$ ") == len(lines)
+    assert said.count(" passed") == len([line for line in lines if line.startswith("python ")])
 
 
 def test_the_page_on_plugins_shows_the_example():

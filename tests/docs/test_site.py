@@ -92,7 +92,9 @@ def test_the_support_matrix_says_what_is_collected():
     matrix = generator("support_matrix")
     found = matrix.collected(ROOT)
     assert found[matrix.COLUMNS[0].test] == set(FAMILIES)
+    assert found[matrix.BUNDLES] == set(FAMILIES)
     text = matrix.page(ROOT)
+    assert "| bundle on `onnx` |" in text
     for family in FAMILIES:
         assert f"| {family} |" in text
     assert "| longformer | it shortens" in text

@@ -145,3 +145,19 @@ def _loading(model, tokenizer):
         return de3bert.Classifier(TorchBackend(model, TextEncoder(tokenizer, 24)), str(folder))
 
     return load
+
+
+@pytest.mark.parametrize("pooling", ["cls", "shared_pooler", "own_pooler"])
+def test_a_mask_that_is_handed_on_unchanged_keeps_its_name(pooling, tiny_tokenizer, tmp_path):
+    """Without a mean over tokens the mask itself is part of the context, as it came in."""
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model = EarlyExitForSequenceClassification.from_backbone(
+            bert(2), labels=["neg", "pos"], method="joint-entropy", pooling=pooling, max_length=24
+        )
+    source = saved(model, tiny_tokenizer, tmp_path / "model")
+    export_model(source, tmp_path / "bundle")
+    first = onnx.load(tmp_path / "bundle" / "layers-01-01.onnx").graph
+    assert {each.name for each in first.input} <= {"input_ids", "attention_mask", "token_type_ids"}
+    assert "attention_mask" in {each.name for each in first.input}
+    de3bert.load(tmp_path / "bundle").predict(TEXTS, policy="entropy < 0.5")

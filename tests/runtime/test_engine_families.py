@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.fixtures_trained import toy_rows
-from tests.model.families import tiny
+from tests.model.families import FAMILIES, tiny
 from tests.runtime.spies import watch
 from tests.runtime.test_stopping import answers, clear_cut
 from transformers import PreTrainedTokenizerBase
@@ -16,17 +16,6 @@ from de3bert.exits import Policy, replay
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.torch_backend import TorchBackend
-
-FAMILIES = (
-    "albert-1-group",
-    "bert",
-    "deberta-v2",
-    "distilbert",
-    "modernbert",
-    "mpnet",
-    "roberta",
-)
-
 
 TEXTS = [text for text, _ in toy_rows(30, seed=21)]
 

@@ -9,9 +9,9 @@ from tests.cli.conftest import de3
 from tests.docs.pages import commands, page
 from tests.docs.test_pages import run_page
 from tests.docs.toy_demo import stand_in, write_reviews
-from tests.fixtures_trained import trained_model
+from tests.fixtures_trained import toy_data, trained_model
 
-__all__ = ["de3", "trained_model"]
+__all__ = ["de3", "toy_data", "trained_model"]
 
 
 @pytest.mark.slow

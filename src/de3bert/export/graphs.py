@@ -35,9 +35,8 @@ def make_graph(
     outputs: Sequence[str],
 ) -> ir.Model:
     """The module as an ONNX graph with dynamic rows and tokens."""
-    model = capture(module, arguments, shapes, inputs, outputs, fold=True)
-    tidy(model)
-    return model
+    traced = capture(module, arguments, shapes, inputs, outputs)
+    return finish(traced, inputs, outputs)
 
 
 def capture(
@@ -46,16 +45,10 @@ def capture(
     shapes: Sequence[Any],
     inputs: Sequence[str],
     outputs: Sequence[str],
-    *,
-    fold: bool = False,
 ) -> ir.Model:
-    """The graph as it is traced: weights have their names in `module`, and nothing is folded yet.
+    """The graph as it is traced: nothing is folded yet, and weights have their names in `module`.
 
     This is where the time of an export goes, two to three seconds for a layer of any size.
-
-    Args:
-        fold: folds constants at once. An input that is handed on as an output keeps its name only
-            so.
     """
     _remember_operators()
     with _quiet(), torch.no_grad():
@@ -69,19 +62,26 @@ def capture(
             opset_version=OPSET,
             external_data=False,
             verbose=False,
-            optimize=fold,
+            optimize=False,
         )
     assert program is not None  # None only when a file is written
     model: ir.Model = program.model
     return model
 
 
-def finish(model: ir.Model) -> ir.Model:
-    """A captured graph with its constants folded, made lean. Takes `model` over."""
+def finish(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> ir.Model:
+    """A captured graph with its constants folded, made lean. Takes `model` over.
+
+    An input that is handed on unchanged is one value as captured, with the name of the output;
+    folding puts an operator between the two and thinks of a name, so both are named again.
+    """
     with _quiet():
         program = torch.onnx.ONNXProgram(model, None)
         program.optimize()
     made: ir.Model = program.model
+    for values, names in ((made.graph.inputs, inputs), (made.graph.outputs, outputs)):
+        for value, name in zip(values, names, strict=True):
+            value.name = name
     tidy(made)
     return made
 

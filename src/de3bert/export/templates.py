@@ -62,7 +62,7 @@ class Templates:
                 return filled
         traced = capture(asked.module, asked.arguments, asked.shapes, asked.inputs, asked.outputs)
         self._traced.setdefault(kind, (traced.clone(), _named(traced, asked.module, roles)))
-        return finish(traced)
+        return finish(traced, asked.inputs, asked.outputs)
 
     @staticmethod
     def _filled(
@@ -82,7 +82,7 @@ class Templates:
         if not set(asked.outputs) <= set(given):
             return None
         graph.outputs[:] = [given[name] for name in asked.outputs]
-        return finish(model)
+        return finish(model, asked.inputs, asked.outputs)
 
 
 def _named(traced: ir.Model, module: nn.Module, roles: Roles) -> dict[str, str]:
