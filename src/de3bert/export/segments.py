@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 from de3bert.errors import UsageError
 from de3bert.export.templates import module_kind
 from de3bert.model import EarlyExitModel
-from de3bert.model.encoder import Call, Encoder, Prepared
+from de3bert.model.encoder import Call, Prepared
 from de3bert.model.heads import Reading
 from de3bert.model.pooling import Mean
 from de3bert.model.prototypes import TINY
@@ -82,10 +82,9 @@ class Stretch(nn.Module):
         """Equal for stretches that are one program with other weights, as far as modules tell."""
         model, numbers = self.model, range(self.first, self.last + 1)
         calls = [prepared.calls[number - 1] for number in numbers]
-        # Where tokens stop or a cascade runs, the number of a layer is part of the program; heads
-        # with memory read as many vectors as there were exits.
-        alone = prepared.token_layers is not None or type(model.encoder) is not Encoder
-        alone = alone or model.heads.keeps_memory
+        # Where tokens stop, the number of a layer is part of the program; heads with memory read as
+        # many vectors as there were exits.
+        alone = prepared.token_layers is not None or model.heads.keeps_memory
         temperatures = model.config.temperatures
         return (
             tuple(module_kind(model.encoder.layers[call.index]) for call in calls),

@@ -24,6 +24,7 @@ from de3bert.export.segments import (
 )
 from de3bert.export.templates import Asked, Templates, module_kind
 from de3bert.files import write_text
+from de3bert.model.encoder import Encoder
 from de3bert.model.tokens import TextEncoder
 from de3bert.runtime.manifest import Graph
 from de3bert.tasks import TASKS
@@ -89,6 +90,8 @@ class GraphWriter:
             before = sum(layer < first for layer in self.model.config.exit_layers)
             given.append(torch.zeros(len(hidden), before, hidden.shape[-1]))
             names, shapes = [*names, "memory"], [*shapes, {0: ROWS}]
+        if type(self.model.encoder) is not Encoder:  # a cascade: no two stretches of it are alike
+            return make_graph(module, given, shapes, names, module.outputs)
         asked = Asked(module, given, shapes, names, module.outputs)
         kind, roles = module.kind(self.prepared), module.roles(self.prepared)
         return self.templates.make(asked, kind, roles)
