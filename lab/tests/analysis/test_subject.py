@@ -63,7 +63,8 @@ def test_a_trace_is_no_model(tmp_path):
 def loaded(monkeypatch):
     """What is loaded in place of models, and how often."""
     config = SimpleNamespace(method="de3-v2", method_options={"lambda": 2, "dar": "alienation"})
-    model, times = SimpleNamespace(config=config), []
+    task = TASKS["text-classification"]
+    model, times = SimpleNamespace(config=config, task=task), []
 
     def load(path, threads=None):
         times.append(path)
