@@ -18,9 +18,9 @@ FOLDERS = ("train", "adapt", "export")  # replaced as a whole, so a link would b
 # What does the work of a verb, or begins it.
 WORK = (
     "de3bert.data.read.read_table",
-    "de3bert.training.splits.read_table",
+    "de3bert.tasks.texts.read_table",
     "de3bert.runtime.load.load",
-    "de3bert.model.modeling.load_backbone",
+    "de3bert.model.early_exit.load_backbone",
     "de3bert.training.adapt.read_model",
     "de3bert.exits.report.trade_off",
     "de3bert.demo.run._read",

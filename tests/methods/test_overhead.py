@@ -10,7 +10,7 @@ from torch import nn
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from de3bert.methods import METHODS
-from de3bert.model import EarlyExitForSequenceClassification as Model
+from de3bert.model import EarlyExitModel as Model
 from de3bert.model.standard_size import exit_parameters
 
 BERT = 109_482_240  # with its pooler, without a classifier

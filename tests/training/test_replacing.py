@@ -214,7 +214,7 @@ def test_a_batch_in_chunks_is_drawn_once(context, teacher, monkeypatch) -> None:
         hook.step(Clock(step, 50, seed=3))
         whole = made.model(**given).logits
         with monkeypatch.context() as patch:
-            patch.setattr("de3bert.model.modeling.length_chunks", lambda mask: chunks)
+            patch.setattr("de3bert.model.early_exit.length_chunks", lambda mask: chunks)
             hook.step(Clock(step, 50, seed=3))
             torch.testing.assert_close(made.model(**given).logits, whole, atol=1e-5, rtol=1e-5)
 

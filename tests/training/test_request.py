@@ -119,8 +119,7 @@ def no_work(monkeypatch):
         pytest.fail("work was done before the place was looked at")
 
     monkeypatch.setattr(request, "read_splits", never)
-    monkeypatch.setattr(request, "read_word_splits", never)
-    monkeypatch.setattr("de3bert.model.modeling.load_backbone", never)
+    monkeypatch.setattr("de3bert.model.early_exit.load_backbone", never)
 
 
 def test_places_are_refused_before_any_work(recipe, tmp_path, no_work):
@@ -169,7 +168,7 @@ def test_the_name_of_our_models_is_that_of_the_config():
 def test_foreign_code_is_asked_for_by_the_verb_alone(recipe, tmp_path, monkeypatch):
     """The option reaches every load of the backbone, the teacher's too; without it nothing does."""
     seen = []
-    for name in ("de3bert.model.modeling.load_backbone", "de3bert.training.fit.load_tokenizer",
+    for name in ("de3bert.model.early_exit.load_backbone", "de3bert.training.fit.load_tokenizer",
                  "de3bert.training.masking.load_masked_model"):  # fmt: skip
         module, _, function = name.rpartition(".")
         usual = getattr(sys.modules[module], function)

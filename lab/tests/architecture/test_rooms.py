@@ -11,25 +11,16 @@ import de3bert
 import de3lab
 
 ROOT = Path(de3lab.__file__).parent
-MAY_IMPORT = {
+LEAVES = ("documents", "statistics", "tabular", "templates")
+MAY_IMPORT: dict[str, set[str]] = {
+    **{leaf: set() for leaf in LEAVES},
     "cli": {"study", "analysis", "paper"},
-    "paper": {
-        "study",
-        "analysis",
-        "documents",
-        "figures",
-        "tabular",
-        "templates",
-        "statistics",
-    },
-    "analysis": {"study", "documents", "figures", "tabular", "statistics"},
-    "study": {"documents", "figures", "tabular", "templates", "statistics"},
+    "paper": {"study", "analysis", "figures", "made", *LEAVES},
+    "analysis": {"study", "figures", *LEAVES},
+    "study": {"figures", "made", *LEAVES},
     "figures": set(),
-    "statistics": set(),
-    "bench": set(),
-    "documents": set(),
-    "tabular": set(),
-    "templates": set(),
+    "bench": {"made"},
+    "made": set(),
 }
 
 

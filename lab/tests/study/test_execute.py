@@ -26,7 +26,7 @@ from lab.tests.study.toys import (
 from de3bert.exits import Trace, curve
 from de3bert.methods import METHODS
 from de3bert.training import fit as fit_module
-from de3lab.study import made
+from de3lab import made
 from de3lab.study.execute import Study
 from de3lab.study.report import write_report
 from de3lab.study.run import FAILURE, run_study

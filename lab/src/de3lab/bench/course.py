@@ -19,8 +19,8 @@ from de3bert.exits import Policy
 from de3bert.files import replace_folder
 from de3bert.runtime.engine import Backend, run_batch
 from de3bert.runtime.load import read_config
-from de3bert.runtime.manifest import is_bundle
 from de3lab.bench.made_up import Shape, token_rows, write_random_model
+from de3lab.made import bundle_in
 
 __all__ = ["Course", "graphs", "hf", "prepare"]
 
@@ -104,9 +104,10 @@ def _random_model(folder: Path, shape: Shape) -> Path:
 
 
 def _exported(model: Path, out: Path, int8: bool, note: Note) -> Path:
-    if not is_bundle(out):
+    def export(model: Path, out: Path) -> None:
         from de3bert.export.bundle import export_model
 
         note(f"exporting {out}")
         export_model(model, out, int8=int8)
-    return out
+
+    return bundle_in(out, model, export)

@@ -7,7 +7,7 @@ from pathlib import Path
 from de3bert.data.table import Table
 from de3bert.errors import De3Error
 from de3bert.files import read_json
-from de3lab.study.made import trace_is_of
+from de3lab.made import trace_is_of
 
 __all__ = ["adapted_trace"]
 

@@ -15,7 +15,7 @@ from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.methods import METHODS
 from de3lab.documents import RunRecord
-from de3lab.study.made import trace_is_of
+from de3lab.made import trace_is_of
 from de3lab.study.material import Material, backbone_sha256, read_material
 from de3lab.study.plan import Job, plan
 from de3lab.study.record import RUN, build_record, rescored, scored_as
@@ -28,7 +28,7 @@ WEIGHTS = ("*.safetensors", "*.bin")
 
 @dataclass(frozen=True)
 class Study:
-    """A study and the place of its runs.
+    """A study and the folder of its runs.
 
     Args:
         runs: one folder per training: model, traces, `run.json`.

@@ -22,9 +22,9 @@ from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load
 from de3bert.runtime.profile import profile, read_profile, write_profile
 from de3lab.documents import Latency, MethodScores, RunRecord
+from de3lab.made import Export, bundle_in
 from de3lab.study.costs import OWN
 from de3lab.study.execute import Study, is_timed
-from de3lab.study.made import Export, bundle_in
 from de3lab.study.plan import Job
 from de3lab.study.record import read_traces
 from de3lab.study.spec import LatencySpec

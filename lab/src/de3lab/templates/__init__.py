@@ -23,7 +23,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def raw_file(name: str) -> Markup:
-    """A file of this folder as it is, for styles and scripts inside a page."""
+    """A file of this folder unchanged, for styles and scripts inside a page."""
     return Markup((resources.files(__name__) / name).read_text(encoding="utf-8"))
 
 

@@ -12,7 +12,7 @@ from de3bert.runtime.manifest import is_bundle
 
 __all__ = ["Export", "bundle_in", "trace_is_of"]
 
-Export = Callable[[Path, Path], object]  # a model folder, the place of its bundle
+Export = Callable[[Path, Path], object]  # a model folder, the folder of its bundle
 
 
 def trace_is_of(path: Path, sha256: str, rows: int) -> bool:
