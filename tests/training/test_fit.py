@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
 
 import de3bert
@@ -18,6 +19,7 @@ from de3bert.training.recipe import DataRecipe, recipe_from
 from de3bert.training.splits import read_splits
 
 QUICK = ["train.epochs=1"]
+NO_GPU = pytest.mark.skipif(torch.accelerator.is_available(), reason="a GPU trains in fp16")
 
 
 @pytest.fixture
@@ -205,6 +207,7 @@ def test_calibration_labels_that_training_never_saw(small, tmp_path):
         ("exit_layers=[7]", "exit_layers must lie in 1..4"),
         ("data.train=nowhere.csv", "There is no file"),
         ("data.text=body", 'no column "body"'),
+        pytest.param("train.mixed_precision=fp16", "needs a GPU", marks=NO_GPU),
     ],
 )
 def test_a_request_that_is_wrong_writes_nothing(small, tmp_path, line, words):
@@ -257,6 +260,21 @@ def furthest(first, second) -> float:
     """The largest difference between two sets of weights."""
     assert set(first) == set(second)
     return max(float((first[name].float() - second[name].float()).abs().max()) for name in first)
+
+
+def test_bfloat16_trains_on_any_machine(small, tmp_path):
+    seen = set()
+
+    def look(module, inputs, output):
+        if isinstance(module, torch.nn.Linear):
+            seen.add(output.dtype)
+
+    hook = torch.nn.modules.module.register_module_forward_hook(look)
+    try:
+        fit(recipe_from(small, ["train.mixed_precision=bf16"]), tmp_path / "m", progress=False)
+    finally:
+        hook.remove()
+    assert torch.bfloat16 in seen
 
 
 @pytest.mark.parametrize("wanted", [False, True])

@@ -36,6 +36,7 @@ from de3bert.training.rows import Rows
 from de3bert.training.schedule import Done, Schedule
 from de3bert.training.seal import is_whole, seal
 from de3bert.training.splits import Splits
+from de3bert.training.trainer import precision
 from de3bert.training.verdict import exit_accuracy, notes_on, separation
 
 __all__ = ["Trained", "fit", "is_finished"]
@@ -130,6 +131,7 @@ class Training:
         self.method = METHODS[recipe.method]
         # Exits that are fitted come after a training that is another method's.
         self.trained = METHODS[self.method.base] if self.method.base else self.method
+        precision(recipe.train)  # refused now if this machine cannot
         set_seed(recipe.train.seed)
         self.fingerprint = f"{recipe.fingerprint()} {splits.fingerprint()}"
         check_scratch(scratch, self.fingerprint)

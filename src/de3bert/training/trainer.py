@@ -15,6 +15,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from de3bert.errors import UsageError
 from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.word_encoder import NO_LABEL
@@ -23,7 +24,7 @@ from de3bert.training.order import OrderedTrainer
 from de3bert.training.recipe import TrainRecipe
 from de3bert.training.rows import Rows, collate
 
-__all__ = ["build_trainer", "exit_metrics"]
+__all__ = ["build_trainer", "exit_metrics", "precision"]
 
 BEST = {"mean": "mean_exit_accuracy", "last": "last_exit_accuracy"}
 
@@ -62,7 +63,7 @@ def build_trainer(
 
 def _arguments(settings: TrainRecipe, scratch: Path, rows: int, best: str) -> TrainingArguments:
     steps_per_epoch = math.ceil(rows / settings.batch_size)
-    half, brain = _precision(settings.mixed_precision)
+    half, brain = precision(settings)
     return TrainingArguments(
         output_dir=str(scratch),
         num_train_epochs=settings.epochs,
@@ -77,6 +78,7 @@ def _arguments(settings: TrainRecipe, scratch: Path, rows: int, best: str) -> Tr
         optim="adamw_torch_fused",
         fp16=half,
         bf16=brain,
+        use_cpu=brain and not _accelerated(),  # transformers wants to hear that it is meant
         seed=settings.seed,
         train_sampling_strategy="group_by_length" if settings.group_by_length else "random",
         eval_strategy="epoch",
@@ -102,11 +104,21 @@ def _callbacks(settings: TrainRecipe) -> list[TrainerCallback]:
     return callbacks
 
 
-def _precision(wanted: str) -> tuple[bool, bool]:
+def precision(settings: TrainRecipe) -> tuple[bool, bool]:
     """(fp16, bf16). `auto` uses what a GPU is good at and stays in fp32 on a CPU."""
+    wanted = settings.mixed_precision
     if wanted == "auto" and torch.cuda.is_available():
         wanted = "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+    if wanted == "fp16" and not _accelerated():
+        raise UsageError(
+            "mixed_precision is fp16, which needs a GPU, and none is here. Processors train in "
+            'bfloat16 or in full precision: set it to "bf16" or "no".'
+        )
     return wanted == "fp16", wanted == "bf16"
+
+
+def _accelerated() -> bool:
+    return torch.accelerator.is_available()
 
 
 def _predictions(outputs: tuple[torch.Tensor, ...], labels: torch.Tensor) -> torch.Tensor:

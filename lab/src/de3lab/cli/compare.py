@@ -11,6 +11,7 @@ import typer
 
 from de3bert.cli.options import Json, Quiet
 from de3bert.cli.output import Voice, grid
+from de3bert.errors import De3Error
 from de3bert.files import check_file_place
 
 if TYPE_CHECKING:
@@ -70,7 +71,11 @@ def run(
         from de3lab.study.latency import time_models
 
         time_models(work, place, export_model, note=voice.note)
-    document = write_report(work, place, exact=not report_only, note=voice.note)
+    try:
+        document = write_report(work, place, exact=not report_only, note=voice.note)
+    except De3Error:
+        check_failures(failed)  # where nothing was finished, the reasons are the message
+        raise
     voice.result(document.to_json(), *_shown(document, place))
     check_failures(failed)
 
