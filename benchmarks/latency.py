@@ -102,8 +102,8 @@ def main() -> int:
     seconds, met = time.perf_counter() - start, sum(bar.passed for bar in bars)
     print(f"{met} of {len(bars)} bars met, {seconds:.0f} s, {machine()}")
     if options.out:
-        facts = {"rounds": rounds, "quick": options.quick, "load": load, "seconds": seconds}
-        write_json(options.out, document(bars, medians, facts))
+        info = {"rounds": rounds, "quick": options.quick, "load": load, "seconds": seconds}
+        write_json(options.out, document(bars, medians, info))
     return 0 if met == len(bars) else 1
 
 
@@ -215,7 +215,7 @@ def fresh_bars(bundle: Path) -> list[Bar]:
 
 
 def document(
-    bars: list[Bar], medians: dict[str, dict[str, float]], facts: dict[str, object]
+    bars: list[Bar], medians: dict[str, dict[str, float]], info: dict[str, object]
 ) -> dict[str, object]:
     return {
         "schema": 1,
@@ -225,7 +225,7 @@ def document(
         "machine": machine(),
         "versions": versions(),
         "threads": len(os.sched_getaffinity(0)),
-        **facts,
+        **info,
         "exits": EXITS,
         "tokens": TOKENS,
         "bars": [{**asdict(bar), "passed": bar.passed} for bar in bars],

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import de3bert
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 
 
 def main(checkpoint: str, lines: str, out: str) -> None:

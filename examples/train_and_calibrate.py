@@ -13,7 +13,7 @@ import sys
 import de3bert
 from de3bert.data.read import read_table
 from de3bert.exits import Policy, curve, replay
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import trace_table
 from de3bert.training.recipe import recipe_from
 

@@ -24,7 +24,7 @@ import numpy as np
 from de3bert.data.read import read_table
 from de3bert.errors import De3Error
 from de3bert.exits import Policy, Trace, calibrate, replay
-from de3bert.exits.cost import layer_speedup
+from de3bert.exits.layer_speedup import layer_speedup
 from de3bert.files import write_json, write_text
 from de3bert.machine import machine, versions
 from de3bert.runtime.evaluate import trace_table

@@ -22,7 +22,7 @@ from de3bert.data.split import split_rows
 from de3bert.data.table import Table
 from de3bert.exits import Trace, curve
 from de3bert.exits.calibrate import LAMBDA_GRID, calibrate, measure
-from de3bert.exits.report import trade_off_of
+from de3bert.exits.trade_off import trade_off_of
 from de3bert.figures.curve import draw_report
 from de3bert.files import write_json
 from de3bert.machine import machine, versions

@@ -36,7 +36,7 @@ from de3bert.data.tokens import TextInput, TokenRow
 from de3bert.export.bundle import export_model
 from de3bert.files import write_json
 from de3bert.machine import machine, versions
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.manifest import is_bundle

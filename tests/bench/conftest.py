@@ -12,7 +12,7 @@ from de3bert.bench.run import graphs, hf, openvino
 from de3bert.data.read import read_table
 from de3bert.export.bundle import export_model
 from de3bert.export.quantise import quantise_graph
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.manifest import Manifest
 
 __all__ = ["toy_data", "trained_model"]

@@ -59,7 +59,7 @@ def test_eight_bits_give_nearly_the_same(material, model, texts):
 def test_pairs_of_texts(material, model, texts):
     pairs = list(zip(texts[:10], texts[10:20], strict=True))
     of_pairs = Classifier(model.backend, model.source)
-    of_pairs.config = replace(model.config, text_pairs=True)
+    of_pairs.info = replace(model.info, text_pairs=True)
     right = [answer.label for answer in of_pairs.predict(pairs, policy="full")]
     for name in ("hf", "ort"):
         assert [answer.label for answer in made(material, name).predict(pairs, 4)] == right

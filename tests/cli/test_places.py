@@ -22,7 +22,7 @@ WORK = (
     "de3bert.runtime.load.load",
     "de3bert.model.early_exit.load_backbone",
     "de3bert.training.adapt.read_model",
-    "de3bert.exits.report.trade_off",
+    "de3bert.exits.trade_off.trade_off",
     "de3bert.demo.run._read",
     "de3bert.export.bundle.load",
 )

@@ -82,8 +82,8 @@ def test_the_exits_are_attached_to_the_plain_model_without_labels(demo):
     import de3bert
 
     plain, exits = (de3bert.load(demo.out / name) for name in ("plain", "model"))
-    assert plain.config.method == "full"
-    assert exits.config.method == "full+attached"
+    assert plain.info.method == "full"
+    assert exits.info.method == "full+attached"
     texts = list(EXAMPLES)
     assert [each.score for each in plain.predict(texts, batch_size=1)] == [
         each.score for each in exits.predict(texts, point="full", batch_size=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from de3bert.exits.signal import SIGNALS
+from de3bert.exits.signals.parse import SIGNALS
 from de3bert.methods import METHODS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,7 +8,7 @@ import numpy as np
 from tests.exits.traces import make_trace
 
 from de3bert.exits import CostModel, Trace
-from de3bert.exits.timing import BatchCost
+from de3bert.exits.cost_model import BatchCost
 
 COST = CostModel(
     {

@@ -12,7 +12,7 @@ from tests.exits.traces import random_trace, small_traces
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import CostModel, OperatingPoint, Policy, Signal, Target, curve
 from de3bert.exits.family import Family
-from de3bert.exits.kinds import SIGNALS
+from de3bert.exits.signals.registry import SIGNALS
 from de3bert.tasks import TASKS
 
 PIECES = [

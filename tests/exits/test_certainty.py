@@ -11,9 +11,9 @@ from tests.exits.traces import make_trace, random_trace
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import ExitView, Policy, Signal, calibrate, curve, replay
 from de3bert.exits.calibrate import families_of
-from de3bert.exits.report import default_families
-from de3bert.exits.signal import SIGNALS, SignalKind
+from de3bert.exits.signals.parse import SIGNALS, SignalKind
 from de3bert.exits.sweep import signal_matrix
+from de3bert.exits.trade_off import default_families
 
 # Two rows, three internal exits.
 SURE = [[0.25, 0.9375, 0.5], [0.875, 0.25, 0.9375]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from de3bert.errors import UsageError
-from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
+from de3bert.exits.layer_speedup import exit_histogram, layer_speedup, layers_mean
 
 
 @pytest.mark.parametrize(

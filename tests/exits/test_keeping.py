@@ -13,7 +13,7 @@ from tests.exits.traces import coherent_trace, random_trace
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Policy, calibrate, replay
 from de3bert.exits.keeping import Keeper, KeepRule
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 
 LINE = "keep(mean=3.0, along=5.0:0.1/3.0:0.4/1.5:0.9, rate=0.01, every=8) entropy"
 

@@ -12,8 +12,9 @@ from tests.exits import slow
 from tests.exits.traces import random_trace, small_traces
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import ExitView, Policy, Signal, one_row
-from de3bert.exits.signal import SIGNALS, SignalKind
+from de3bert.exits import ExitView, Policy, Signal
+from de3bert.exits.signals import single_row
+from de3bert.exits.signals.parse import SIGNALS, SignalKind
 
 LINES = [
     "edr(lambda={w}) < {t} x {c}",
@@ -73,20 +74,20 @@ def test_lazy_and_eager_are_the_same(trace, line, threshold, weight, count):
 @given(st.floats(0, 40), st.floats(0, 2), st.floats(0, 2), st.floats(0, 10))
 def test_the_bound_is_never_passed(gap, near, far, weight):
     logits, params = [gap, 0.0], {"lambda": weight}
-    bound = one_row.worst_edr(logits, params)
+    bound = single_row.worst_edr(logits, params)
     local = slow.entropy(logits)
     by_hand = local * (weight + 1) / (weight * local + 1)
     assert bound == pytest.approx(by_hand, rel=1e-9, abs=1e-14)
-    assert one_row.edr(logits, [near, far], params) <= bound * (1 + 1e-12)
-    assert one_row.distance_ratio(logits, [near, far], {}) <= one_row.worst_distance_ratio(
+    assert single_row.edr(logits, [near, far], params) <= bound * (1 + 1e-12)
+    assert single_row.distance_ratio(logits, [near, far], {}) <= single_row.worst_distance_ratio(
         logits, {}
     )
 
 
 def test_the_bound_is_reached():
     logits = [1.3, 0.0]
-    worst = one_row.edr(logits, [0.7, 0.0], {"lambda": 2.0})
-    assert one_row.worst_edr(logits, {"lambda": 2.0}) == pytest.approx(worst, rel=1e-14)
+    worst = single_row.edr(logits, [0.7, 0.0], {"lambda": 2.0})
+    assert single_row.worst_edr(logits, {"lambda": 2.0}) == pytest.approx(worst, rel=1e-14)
 
 
 @settings(max_examples=60, deadline=None)
@@ -94,7 +95,7 @@ def test_the_bound_is_reached():
 def test_on_the_edge_of_the_bound_rounding_decides_nothing(gap, weight, steps, far):
     """Thresholds within a few floats of the bound, distances that all but reach it."""
     logits, distances = np.asarray([[gap, 0.0]]), np.asarray([[1.0, 1.0 - far]])
-    threshold = one_row.worst_edr([gap, 0.0], {"lambda": weight})
+    threshold = single_row.worst_edr([gap, 0.0], {"lambda": weight})
     for _ in range(abs(steps)):
         threshold = math.nextafter(threshold, math.copysign(math.inf, steps))
     policy = Policy.parse(f"edr(lambda={weight!r}) < {threshold!r}")

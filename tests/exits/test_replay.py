@@ -11,8 +11,8 @@ from tests.exits.traces import constant_predictions, make_trace, random_trace, s
 
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Signal, replay
-from de3bert.exits.cost import exit_histogram
 from de3bert.exits.family import Family
+from de3bert.exits.layer_speedup import exit_histogram
 from de3bert.exits.replay import margin
 
 FALLING = ["entropy", "edr(lambda=0.667)", "distance_ratio", "energy", "raw_energy"]

@@ -13,7 +13,7 @@ from tests.exits.word_traces import NAMES, word_trace
 
 from de3bert.errors import UsageError
 from de3bert.exits import Trace, calibrate, curve, replay
-from de3bert.exits.cost import layers_mean
+from de3bert.exits.layer_speedup import layers_mean
 from de3bert.exits.policy import Policy
 from de3bert.exits.sentence_metrics import WORD_METRICS, check_word_metric, tally
 from de3bert.exits.spans import has_spans, spans

@@ -9,7 +9,7 @@ from tests.exits.traces import random_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import ExitView, Signal
-from de3bert.exits.signal import SIGNALS, SignalKind
+from de3bert.exits.signals.parse import SIGNALS, SignalKind
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.exits.traces import make_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import CostModel, TimeSample
-from de3bert.exits.timing import BatchCost
+from de3bert.exits.cost_model import BatchCost
 
 CASES = [(layers, tests) for layers in (1, 2, 6, 12) for tests in (0, 1, 5, 11)]
 

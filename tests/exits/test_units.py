@@ -14,7 +14,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import replay
 from de3bert.exits.rules import RuleState
-from de3bert.exits.signals import entropy
+from de3bert.exits.signals.formulas import entropy
 from de3bert.exits.trace import Trace
 from de3bert.exits.units import sentence_signal, widest_around
 from de3bert.tasks import TASKS

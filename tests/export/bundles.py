@@ -32,7 +32,7 @@ def pointed_model(
     """The trained model with `POINTS`, calibrated on rows that can be found again."""
     import de3bert
     from de3bert.data.read import read_table
-    from de3bert.runtime.calibration import calibrate_model
+    from de3bert.runtime.calibrate_folder import calibrate_model
     from de3bert.runtime.evaluate import trace_table
 
     def build(folder: Path) -> None:

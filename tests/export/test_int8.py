@@ -25,7 +25,7 @@ from de3bert.export import bundle as exporting
 from de3bert.export.bundle import export_model
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.runtime.evaluate import evaluate, trace_table
-from de3bert.runtime.points import store_points
+from de3bert.runtime.stored_points import store_points
 
 TEXTS = [text for text, _ in toy_rows(30, seed=71)]
 # Activations share one scale per batch, so that neighbours in it move a signal by so much.
@@ -70,7 +70,7 @@ def test_it_is_close_to_the_model_but_not_the_same(int8, classifier):
 
 def test_points_are_calibrated_on_rows_that_were_found_again(int8, classifier, table):
     assert set(int8.points) == set(POINTS)
-    assert int8.config.default_point == "fast"
+    assert int8.info.default_point == "fast"
     trace = trace_table(int8, table)
     for name, stored in int8.points.items():
         assert stored.target == classifier.points[name].target
@@ -191,7 +191,7 @@ def test_a_target_out_of_reach_drops_its_point_and_says_why(
     assert "The fastest is" in done.recalibrated.dropped["hasty"]
     loaded = de3bert.load(tmp_path / "bundle")
     assert set(loaded.points) == set(POINTS)
-    assert loaded.config.default_point is None
+    assert loaded.info.default_point is None
     assert loaded.predict(["a good film"])[0].exit_layer == 4
 
 

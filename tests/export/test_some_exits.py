@@ -71,7 +71,7 @@ def test_every_point_is_chosen_again(made, some, classifier, toy_data):
     assert again.rows == 120
     assert again.full["model"] == again.full["bundle"]  # the last exit is the same
     assert set(some.points) | set(again.dropped) == set(POINTS)
-    assert some.config.default_point == "fast"
+    assert some.info.default_point == "fast"
     trace = trace_table(classifier, read_table(toy_data.calibration)).only((1, 4))
     for name, stored in some.points.items():
         assert stored.target == classifier.points[name].target

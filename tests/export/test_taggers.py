@@ -17,10 +17,10 @@ from tests.tagged import toy_sentences
 import de3bert
 from de3bert.data.words import read_words
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.sweep import signal_matrix
 from de3bert.export.bundle import export_model
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import evaluate
 from de3bert.runtime.manifest import Manifest
 

@@ -12,7 +12,7 @@ import de3bert
 from de3bert.data.read import read_table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import CostModel, TimeSample, Trace
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import trace_table
 from de3bert.runtime.profile import known_profile, profile, read_profile, write_profile
 from de3bert.runtime.timed import time_curve
@@ -47,7 +47,7 @@ def trace(profiled, toy_data, tmp_path):
 
 def test_a_profile_has_all_lengths_and_batches_and_comes_back_from_disk(bundle_copy):
     classifier = de3bert.load(bundle_copy)
-    limit = classifier.config.max_length
+    limit = classifier.info.max_length
     cost = profile(classifier, batches=(4,), lengths=(8, 16, 9999), rounds=3)
     assert sorted(cost.batches) == [1, 4]
     assert cost.batches[4].tokens == (8, 16, limit)
@@ -129,7 +129,7 @@ def test_mistakes_with_time(de3, bundle_copy, trace, toy_data):
 
 
 def test_timed_points_lie_on_the_curve(profiled, trace, toy_data):
-    from de3bert.exits.report import trade_off
+    from de3bert.exits.trade_off import trade_off
 
     line = trade_off([trace], cost=known_profile(profiled)).lines[0]
     texts = read_table(toy_data.test).inputs()[:5]

@@ -58,7 +58,7 @@ def test_every_pooling_and_kind_of_prototypes(both, pooling, prototypes):
         ours = bundle.trace(TEXTS, batch_size=size)
         assert apart(ours, theirs) <= ROUNDING
         assert ours.distances.shape == (20, 1, 3)
-    assert (bundle.config.pooling, bundle.config.prototypes) == (pooling, prototypes)
+    assert (bundle.info.pooling, bundle.info.prototypes) == (pooling, prototypes)
     policy = "edr(lambda=1.0) < 0.5"
     assert answers(bundle.predict(TEXTS, policy=policy, batch_size=6)) == answers(
         model.predict(TEXTS, policy=policy)

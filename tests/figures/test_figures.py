@@ -12,7 +12,7 @@ import pytest
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Trace
-from de3bert.exits.report import trade_off_of
+from de3bert.exits.trade_off import trade_off_of
 from de3bert.figures.curve import draw_report
 from de3bert.figures.exits import draw_exits
 

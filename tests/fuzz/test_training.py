@@ -43,7 +43,7 @@ def stopped_copy(case: Case) -> Path:
 @given(st.sampled_from([*FILES[:1], *FILES]), NAMES, edits, bites, stands, HOW, st.booleans())
 def test_checkpoints(arena: Arena, name, called, edited_at, bitten_at, stand, how, marker):
     """What lies there is looked through; no step is made."""
-    from de3bert.training.place import last_checkpoint
+    from de3bert.training.output_folder import last_checkpoint
 
     case = arena.case("checkpoints")
     checkpoint = stopped_copy(case)

@@ -238,7 +238,7 @@ def test_a_bundle_answers_as_its_model(
     export_model(tmp_path / "model", tmp_path / "bundle")
     bundle = de3bert.load(tmp_path / "bundle")
     assert bundle.backend.exit_layers == (1, trained.encoder.depth)
-    assert bundle.config.base_depth == trained.encoder.depth - 1
+    assert bundle.info.base_depth == trained.encoder.depth - 1
     for texts in (SINGLES, PAIRS):
         theirs = model.trace(texts, batch_size=8)
         for size in (1, 5, len(texts)):
@@ -256,7 +256,7 @@ def test_a_saved_cascade_comes_back_the_same(tmp_path: Path) -> None:
     again, info = Model.from_pretrained(tmp_path, output_loading_info=True)
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
-    assert (again.config.cascade, again.config.exit_layers) == (2, [2, 5])
+    assert (again.info.cascade, again.info.exit_layers) == (2, [2, 5])
     assert isinstance(again.encoder, Cascade)
     with torch.no_grad():
         assert torch.equal(model(**batch()).exit_logits, again(**batch()).exit_logits)
@@ -368,7 +368,7 @@ def test_training_teaches_both_models(
     losses = [entry["loss"] for entry in record["log"] if "loss" in entry][-together:]
     assert np.mean(losses[-10:]) < 0.7 * np.mean(losses[:10])
     classifier = de3bert.load(tmp_path / "model")
-    assert (classifier.depth, classifier.config.base_depth) == (5, 4)
+    assert (classifier.depth, classifier.info.base_depth) == (5, 4)
     size = classifier.backend.size()
     assert size["exit_parameters"]["small model"] > 0
 

@@ -23,7 +23,7 @@ from de3bert.exits.family import Family
 from de3bert.exits.replay import margin, replay
 from de3bert.export.bundle import export_model
 from de3bert.methods import METHODS
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import trace_table
 from de3bert.training.fit import fit
 from de3bert.training.recipe import recipe_from

@@ -14,7 +14,7 @@ from de3bert.methods import METHODS, Phase
 from de3bert.objective import Clock
 from de3bert.objective.per_row import cross_entropies
 from de3bert.objective.reward import reward
-from de3bert.training.per_pass import PerPass
+from de3bert.training.batch_hook import PerPass
 
 STEPS, BATCH, ROWS = 50, 16, 48
 RATE = 1e-3

@@ -10,10 +10,10 @@ from tests.exits.traces import constant_predictions, make_trace, random_trace
 
 from de3bert.exits import Policy, Trace, replay
 from de3bert.exits.bandit_rule import BanditRule
-from de3bert.exits.cost import layer_speedup
 from de3bert.exits.family import Family
+from de3bert.exits.layer_speedup import layer_speedup
 from de3bert.exits.rules import Threshold
-from de3bert.exits.signals import probabilities
+from de3bert.exits.signals.formulas import probabilities
 from de3bert.methods import METHODS
 
 BISECTIONS = 40

@@ -23,7 +23,7 @@ from de3bert.exits.replay import exit_indices, margin
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.prototypes import PrototypeBank
 from de3bert.objective.distance import DAR_FORMS
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.training.adapt import adapt_model
 from de3bert.training.fit import fit

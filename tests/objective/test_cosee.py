@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from de3bert.exits.signals import energy
+from de3bert.exits.signals.formulas import energy
 from de3bert.objective import Clock, ExitBatch
 from de3bert.objective.per_row import cross_entropies
 from de3bert.objective.signal_calibration import calibration_error, signal_calibration

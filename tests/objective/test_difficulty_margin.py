@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from de3bert.exits.signals import max_probability
+from de3bert.exits.signals.formulas import max_probability
 from de3bert.objective import Clock
 from de3bert.objective.difficulty_margin import SALT, difficulty_margin, margin_ranking
 

@@ -18,13 +18,13 @@ class BagBackend:
     prototypes_unset = ()
 
     def __init__(self, folder: Path) -> None:
-        self.facts = read_facts(folder)
-        self.exit_layers, self.classes = self.facts.exit_layers, len(self.facts.label_names)
+        self.info = read_facts(folder)
+        self.exit_layers, self.classes = self.info.exit_layers, len(self.info.label_names)
         self.words = read_json(folder / "words.json")  # word -> its number; 0 is for all others
         self.scores = load_file(folder / "model.safetensors")["scores"]  # (words, layers, classes)
 
     def encoder(self, texts):
-        limit = self.facts.max_length
+        limit = self.info.max_length
         rows = [[self.words.get(word, 0) for word in text.lower().split()] for text in texts]
         cut = sum(len(row) > limit for row in rows)
         return Encoded([{"input_ids": row[:limit]} for row in rows], cut)

@@ -13,8 +13,8 @@ import numpy as np
 from de3bert.data.tokens import Encoded
 from de3bert.exits import Trace
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.facts import Facts
 from de3bert.runtime.manifest import is_bundle, sign
+from de3bert.runtime.model_info import ModelInfo
 
 
 @dataclass
@@ -35,7 +35,7 @@ class FakeBackend:
 
     def __post_init__(self) -> None:
         router = "none" if self.trace.certainty is None else "lte"
-        self.facts = Facts.of(
+        self.info = ModelInfo.of(
             {
                 "id2label": dict(enumerate(self.trace.label_names)),
                 "backbone_config": {},
@@ -95,7 +95,7 @@ def texts_of(trace: Trace) -> list[str]:
 def of_any_kind(classifier: Classifier) -> Classifier:
     """The same model, which does not know whether it reads single texts or pairs."""
     made = Classifier(classifier.backend, classifier.source)
-    made.config = replace(made.config, text_pairs=None)
+    made.info = replace(made.info, text_pairs=None)
     return made
 
 

@@ -18,7 +18,7 @@ from de3bert.cli.main import VERBS, app
 from de3bert.data.read import read_table
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.backends import BACKENDS
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.profile import profile, write_profile
 
 __all__ = ["int8_bundle", "pointed_model", "trained_bundle"]

@@ -244,11 +244,11 @@ def test_a_config_that_is_being_changed_is_sound_before_and_after(bundle_copy):
     before = path.read_text()
     after = before.replace('"max_length": 24', '"max_length": 20')
     sign(bundle_copy, "config.json", after)
-    assert de3bert.load(bundle_copy).config.max_length == 24
+    assert de3bert.load(bundle_copy).info.max_length == 24
     path.write_text(after)
-    assert de3bert.load(bundle_copy).config.max_length == 20
+    assert de3bert.load(bundle_copy).info.max_length == 20
     sign(bundle_copy, "config.json")
-    assert de3bert.load(bundle_copy).config.max_length == 20
+    assert de3bert.load(bundle_copy).info.max_length == 20
     path.write_text(before)
     refused(bundle_copy, "was altered: config.json")
 
@@ -266,4 +266,4 @@ def test_a_bundle_that_changes_while_it_is_read_is_read_again(bundle_copy, monke
         first(self, folder)
 
     monkeypatch.setattr(Manifest, "check", check)
-    assert de3bert.load(bundle_copy).config.max_length == 20
+    assert de3bert.load(bundle_copy).info.max_length == 20

@@ -14,10 +14,10 @@ from de3bert.data.read import read_table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Policy, Trace, replay
 from de3bert.locks import LOCK
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.runtime.latency import measure_latency
-from de3bert.runtime.points import store_points
+from de3bert.runtime.stored_points import store_points
 from de3bert.runtime.summary import summarise
 
 
@@ -81,7 +81,7 @@ def test_what_is_asked_must_be_given(model_copy, calibration, toy_data):
     [{"family": "entorpy"}, {"metric": "f2"}, {"target": "speed=2"}, {"name": "two times"}],
 )
 def test_a_wrong_request_is_refused_before_the_long_pass(model_copy, toy_data, monkeypatch, wrong):
-    monkeypatch.setattr("de3bert.runtime.calibration.load", None)
+    monkeypatch.setattr("de3bert.runtime.calibrate_folder.load", None)
     table = read_table(toy_data.calibration)
     asked = {"target": "full", "name": "p", **wrong}
     with pytest.raises(UsageError):
@@ -194,14 +194,14 @@ def test_a_write_that_fails_leaves_the_points_as_they_were(model_copy, monkeypat
 
 
 def test_a_summary_has_the_facts(classifier):
-    facts = summarise(classifier)
-    assert (facts["family"], facts["layers"], facts["exits"]) == ("bert", 4, [1, 2, 3, 4])
-    assert (facts["labels"], facts["method"]) == (["neg", "pos"], "de3")
-    assert (facts["base_depth"], facts["router"]) == (4, "none")
-    assert facts["prototypes_set"] == "2 of 2 classes, means: moving"
+    info = summarise(classifier)
+    assert (info["family"], info["layers"], info["exits"]) == ("bert", 4, [1, 2, 3, 4])
+    assert (info["labels"], info["method"]) == (["neg", "pos"], "de3")
+    assert (info["base_depth"], info["router"]) == (4, "none")
+    assert info["prototypes_set"] == "2 of 2 classes, means: moving"
     # Three heads of 32 x 2 + 2 and three networks of 32 x 32 + 32.
-    assert facts["exit_parameters"] == {"classifiers": 198, "prototypical networks": 3168}
-    json.dumps(facts)
+    assert info["exit_parameters"] == {"classifiers": 198, "prototypical networks": 3168}
+    json.dumps(info)
 
 
 def test_latency_is_measured_for_every_policy(classifier):

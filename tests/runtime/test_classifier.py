@@ -15,7 +15,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.runtime.evaluate import evaluate
-from de3bert.runtime.points import store_points
+from de3bert.runtime.stored_points import store_points
 
 TEXT = "the best film was a joy but the plot is dull"
 
@@ -75,7 +75,7 @@ def test_single_texts_and_pairs_do_not_mix(classifier, texts):
 
 
 def test_a_long_text_is_cut_counted_and_answered(classifier):
-    limit = classifier.config.max_length
+    limit = classifier.info.max_length
     long = " ".join(["good"] * 100)
     fits = " ".join(["good"] * (limit - 2))
     short, cut = classifier.predict(["good film", long])

@@ -16,8 +16,8 @@ from de3bert.exits import Trace, calibrate
 from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.calibrate import families_of
 from de3bert.methods import METHODS
-from de3bert.runtime import calibration
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime import calibrate_folder
+from de3bert.runtime.calibrate_folder import calibrate_model
 
 TRACE = random_trace(rows=200, exits=6, noise=1.0)
 PLAIN = replace(TRACE, distances=None, certainty=None)
@@ -45,7 +45,7 @@ def folder_of(path: Path, method: str, exit_layers: tuple[int, ...] = TRACE.exit
 @pytest.fixture
 def chosen(tmp_path, monkeypatch):
     """Calibrates from a trace and says which policy was chosen, without storing it."""
-    monkeypatch.setattr(calibration, "store_points", lambda *args, **more: None)
+    monkeypatch.setattr(calibrate_folder, "store_points", lambda *args, **more: None)
 
     def choose(method: str, trace: Trace, target: str = "layers=1.5", **more):
         trace.save(tmp_path / "a.trace")
@@ -74,9 +74,9 @@ def test_a_method_with_several_families(chosen):
 
 def test_edr_is_tried_with_every_lambda(chosen):
     weight = dict(chosen("de3", TRACE).policy.signal.params)["lambda"]
-    assert weight in calibration.LAMBDA_GRID
+    assert weight in calibrate_folder.LAMBDA_GRID
     weight = dict(chosen("de3", TRACE, wide=True).policy.signal.params)["lambda"]
-    assert weight in calibration.WIDE_LAMBDA_GRID
+    assert weight in calibrate_folder.WIDE_LAMBDA_GRID
 
 
 def test_routers_and_bandits(chosen):
@@ -98,8 +98,8 @@ def test_families_that_are_named_count(chosen):
 @pytest.fixture
 def no_pass(monkeypatch):
     """The long pass must not begin."""
-    monkeypatch.setattr(calibration, "load", None)
-    monkeypatch.setattr(calibration.Trace, "load", None)
+    monkeypatch.setattr(calibrate_folder, "load", None)
+    monkeypatch.setattr(calibrate_folder.Trace, "load", None)
     return read_table({"text": ["a", "b"], "label": ["class 0", "class 1"]})
 
 
@@ -122,7 +122,7 @@ def test_the_oracle_cannot_be_calibrated(tmp_path, no_pass):
 
 @pytest.mark.parametrize(("method", "exits"), [("full", (6,)), ("oracle", (2, 4, 6))])
 def test_full_depth_can_always_be_had(tmp_path, monkeypatch, method, exits):
-    monkeypatch.setattr(calibration, "store_points", lambda *args, **more: None)
+    monkeypatch.setattr(calibrate_folder, "store_points", lambda *args, **more: None)
     trace = replace(PLAIN, exit_layers=tuple(range(1, 7))).only(exits)
     trace.save(tmp_path / "a.trace")
     folder = folder_of(tmp_path / "model", method, exits)

@@ -22,8 +22,8 @@ from tests.exits.traces import make_trace
 from de3bert import Classifier
 from de3bert.exits import Policy, Trace, replay
 from de3bert.runtime.bundle_backend import BundleBackend, OpenGraph
-from de3bert.runtime.facts import Facts
 from de3bert.runtime.manifest import Graph, Manifest
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.onnx_graph import OnnxGraph
 from de3bert.runtime.sessions import share_threads
 
@@ -110,7 +110,7 @@ def open_backend(folder: Path, open_graph: Callable[[Path], OpenGraph]) -> Bundl
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="zero"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))
-    facts = Facts.of(
+    info = ModelInfo.of(
         {
             "id2label": {"0": "a", "1": "b"},
             "backbone_config": {"hidden_size": 2},
@@ -133,7 +133,7 @@ def open_backend(folder: Path, open_graph: Callable[[Path], OpenGraph]) -> Bundl
         source={},
         made={},
     )
-    return BundleBackend(folder, facts, manifest, open_graph, threads=2)
+    return BundleBackend(folder, info, manifest, open_graph, threads=2)
 
 
 def opened_by_onnx(path: Path) -> OpenGraph:

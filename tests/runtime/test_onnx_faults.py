@@ -76,7 +76,7 @@ def test_a_config_that_was_altered_by_hand(bundle_copy):
     path.write_text(text.replace('"max_length": 24', '"max_length": 24000'))
     refused(bundle_copy, De3Error, "damaged", "config.json")
     path.write_text(text)
-    assert de3bert.load(bundle_copy).config.max_length == 24
+    assert de3bert.load(bundle_copy).info.max_length == 24
 
 
 def test_another_models_tokenizer(bundle_copy, backend):
@@ -201,7 +201,7 @@ def test_an_empty_text_is_refused_with_its_position(bundle, bad):
 
 
 def test_a_text_of_a_megabyte_is_cut_counted_and_answered(bundle):
-    limit = bundle.config.max_length
+    limit = bundle.info.max_length
     long = "good " * 200_000
     assert len(long) == 1_000_000
     fits = " ".join(["good"] * (limit - 2))

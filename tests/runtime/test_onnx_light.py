@@ -43,7 +43,7 @@ WORK = """
 import json
 import de3bert
 from de3bert.data.read import read_table
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.runtime.summary import summarise
 

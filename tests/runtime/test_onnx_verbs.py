@@ -16,11 +16,11 @@ from de3bert.data.read import read_table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Trace
 from de3bert.locks import LOCK
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.runtime.latency import measure_latency
 from de3bert.runtime.manifest import Manifest
-from de3bert.runtime.points import store_points
+from de3bert.runtime.stored_points import store_points
 from de3bert.runtime.summary import summarise
 from de3bert.runtime.weights import weights_sha256
 
@@ -41,7 +41,7 @@ def test_a_bundle_takes_over_all_that_the_model_was_told(bundle, pointed_model):
     model = de3bert.load(pointed_model)
     assert bundle.points == model.points
     assert set(bundle.points) == set(POINTS)
-    assert bundle.config == model.config
+    assert bundle.info == model.config
     assert bundle.point_name() == "fast"
 
 
@@ -139,12 +139,12 @@ def test_a_trace_is_stored_and_read_again(bundle, table, tmp_path):
 
 
 def test_a_summary_has_the_facts(bundle):
-    facts = summarise(bundle)
-    assert (facts["family"], facts["layers"], facts["exits"]) == ("bert", 4, [1, 2, 3, 4])
-    assert (facts["bundle"], facts["graphs"]) == ("fp32", ["1-1", "2-2", "3-3", "4-4"])
-    assert facts["prototypes_set"] == "2 of 2 classes, means: moving"
-    assert facts["bytes"] == sum(each.bytes for each in bundle.backend.manifest.files.values())
-    json.dumps(facts)
+    info = summarise(bundle)
+    assert (info["family"], info["layers"], info["exits"]) == ("bert", 4, [1, 2, 3, 4])
+    assert (info["bundle"], info["graphs"]) == ("fp32", ["1-1", "2-2", "3-3", "4-4"])
+    assert info["prototypes_set"] == "2 of 2 classes, means: moving"
+    assert info["bytes"] == sum(each.bytes for each in bundle.backend.manifest.files.values())
+    json.dumps(info)
 
 
 def test_latency_is_measured_for_every_policy(bundle):

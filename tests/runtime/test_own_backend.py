@@ -21,7 +21,7 @@ from de3bert.data.read import read_table
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, replay
 from de3bert.runtime.backends import BACKENDS
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import evaluate
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend" / "backend.md"

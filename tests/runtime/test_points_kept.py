@@ -14,10 +14,10 @@ import de3bert
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Policy
 from de3bert.locks import LOCK
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.manifest import Manifest
-from de3bert.runtime.points import store_points
 from de3bert.runtime.profile import read_profile
+from de3bert.runtime.stored_points import store_points
 
 PROCESSES, POINTS = 8, 5
 
@@ -31,7 +31,7 @@ STORE = """
 import sys, time
 from pathlib import Path
 from de3bert.exits import OperatingPoint, Policy
-from de3bert.runtime.points import store_points
+from de3bert.runtime.stored_points import store_points
 folder, number, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 ready = folder.parent / "ready"
 (ready / number).touch()

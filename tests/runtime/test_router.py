@@ -15,7 +15,7 @@ import de3bert
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, replay
 from de3bert.model import EarlyExitForSequenceClassification
-from de3bert.runtime.facts import Facts
+from de3bert.runtime.model_info import ModelInfo
 
 TRACE = replace(
     random_trace(rows=60, exits=5, seed=8),
@@ -94,13 +94,13 @@ CONFIG = {
 
 @pytest.mark.parametrize("empty", [{}, {"router": None, "base_depth": None}])
 def test_facts_of_a_config_that_says_nothing_of_either(empty):
-    facts = Facts.of({**CONFIG, **empty})
-    assert (facts.router, facts.base_depth) == ("none", 6)
+    info = ModelInfo.of({**CONFIG, **empty})
+    assert (info.router, info.base_depth) == ("none", 6)
 
 
 def test_facts_of_a_config_that_does():
-    facts = Facts.of({**CONFIG, "router": "lte", "base_depth": 12})
-    assert (facts.router, facts.base_depth) == ("lte", 12)
+    info = ModelInfo.of({**CONFIG, "router": "lte", "base_depth": 12})
+    assert (info.router, info.base_depth) == ("lte", 12)
 
 
 def test_a_real_model_with_a_router(tiny_backbone, tiny_tokenizer, tmp_path):

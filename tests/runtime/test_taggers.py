@@ -12,7 +12,7 @@ from de3bert.data.words import read_words
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, replay
 from de3bert.exits.sweep import signal_matrix
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.engine import run_batch
 from de3bert.runtime.evaluate import evaluate, trace_table
 
@@ -42,7 +42,7 @@ def said(tagger, policy, batch_size=32, sentences=SENTENCES):
 
 def middle(tagger, signal="entropy"):
     """A threshold in the middle of what sentences have at the first exit, near to none of them."""
-    from de3bert.exits.signal import Signal
+    from de3bert.exits.signals.parse import Signal
 
     values = np.sort(signal_matrix(tagger.trace(SENTENCES), Signal.parse(signal)).ravel())
     gaps = np.diff(values)

@@ -22,10 +22,10 @@ import de3bert
 from de3bert.data.read import read_table
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
-from de3bert.export.calibrate import calibration_rows
+from de3bert.export.recalibrate import calibration_rows
 from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.tokens import TextEncoder, load_tokenizer
-from de3bert.runtime.calibration import calibrate_model
+from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.training import adapt, clusters
 from de3bert.training.adapt import adapt_model
 from de3bert.training.clusters import clustered

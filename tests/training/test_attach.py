@@ -134,7 +134,7 @@ def test_modernbert_heads_of_both_kinds_export(pooling, tmp_path, tiny_tokenizer
     from de3bert.export.bundle import export_model
 
     classifier = tiny_classifier("modernbert")
-    classifier.config.classifier_pooling = pooling
+    classifier.info.classifier_pooling = pooling
     source = saved(classifier, tiny_tokenizer, tmp_path / "source")
     attach_model(source, table(60), tmp_path / "out")
     export_model(tmp_path / "out", tmp_path / "bundle")

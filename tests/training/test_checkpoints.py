@@ -17,7 +17,7 @@ from de3bert.errors import De3Error
 from de3bert.training import checkpoints as checkpoints_module
 from de3bert.training.callbacks import SaveEvery
 from de3bert.training.fit import fit
-from de3bert.training.place import last_checkpoint, newest_checkpoint
+from de3bert.training.output_folder import last_checkpoint, newest_checkpoint
 from de3bert.training.recipe import Recipe, recipe_from
 from de3bert.training.seal import SEAL, is_whole, seal
 

@@ -279,16 +279,16 @@ def test_bfloat16_trains_on_any_machine(small, tmp_path):
 
 @pytest.mark.parametrize("wanted", [False, True])
 def test_the_recipe_decides_whether_batches_are_grouped(small, tmp_path, monkeypatch, wanted):
-    from de3bert.training import order
+    from de3bert.training import sampling
 
     seen = []
-    usual = order.EpochOrder.__init__
+    usual = sampling.EpochOrder.__init__
 
     def spy(self, lengths, batch, group, seed, epoch):
         seen.append(group)
         usual(self, lengths, batch, group, seed, epoch)
 
-    monkeypatch.setattr(order.EpochOrder, "__init__", spy)
+    monkeypatch.setattr(sampling.EpochOrder, "__init__", spy)
     fit(recipe_from(small, [f"train.group_by_length={str(wanted).lower()}"]), tmp_path / "m",
         progress=False)  # fmt: skip
     assert seen
@@ -297,7 +297,7 @@ def test_the_recipe_decides_whether_batches_are_grouped(small, tmp_path, monkeyp
 
 @pytest.mark.parametrize("method", ["de3", "leebert"])
 def test_heads_learn_at_their_own_rate(small, tmp_path, monkeypatch, method):
-    from de3bert.training.order import OrderedTrainer
+    from de3bert.training.trainer import OrderedTrainer
 
     rates = {}
     usual = OrderedTrainer.create_optimizer
@@ -319,7 +319,7 @@ def test_heads_learn_at_their_own_rate(small, tmp_path, monkeypatch, method):
 
 
 def test_other_rows_under_the_same_name_do_not_resume(small, tmp_path):
-    from de3bert.training.place import MARKER, check_scratch
+    from de3bert.training.output_folder import MARKER, check_scratch
 
     splits = read_splits(DataRecipe(**small["data"]), seed=1)
     scratch = tmp_path / "m.training"
@@ -337,7 +337,7 @@ def test_refreshed_prototypes_are_the_class_means_of_all_training_rows(small, tm
     out = tmp_path / "m"
     fit(recipe_from(small, ["train.refresh_prototypes=true"]), out, progress=False)
     classifier = de3bert.load(out)
-    assert classifier.config.prototype_means == "all rows"
+    assert classifier.info.prototype_means == "all rows"
     model, encoder = classifier.backend.model, classifier.backend.encoder
     splits = read_splits(DataRecipe(**small["data"]), seed=small["train"].get("seed", 42))
     sums, counts = 0.0, np.zeros(2)

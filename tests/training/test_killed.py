@@ -22,7 +22,7 @@ from de3bert.errors import De3Error
 from de3bert.files import write_text
 from de3bert.locks import LOCK
 from de3bert.training.fit import fit
-from de3bert.training.place import is_finished
+from de3bert.training.output_folder import is_finished
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
 
 KILLED = -9
@@ -123,7 +123,7 @@ def test_calibration_that_is_killed(model_copy, toy_data):
     assert (model_copy / "config.json").read_bytes() == before
     age(model_copy)
     from de3bert.data.read import read_table
-    from de3bert.runtime.calibration import calibrate_model
+    from de3bert.runtime.calibrate_folder import calibrate_model
 
     calibrate_model(model_copy, "layers=1.2", "after", table=read_table(toy_data.calibration))
     assert {"before", "after"} <= set(de3bert.load(model_copy).points)

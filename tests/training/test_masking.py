@@ -11,8 +11,8 @@ from de3bert.model.groups import train_only
 from de3bert.objective import Clock
 from de3bert.objective.masked_words import IGNORED
 from de3bert.training.hook import HOOKS
+from de3bert.training.inference import exit_logits
 from de3bert.training.masking import Masking
-from de3bert.training.passes import exit_logits
 from de3bert.training.rows import collate
 
 SPECIAL = (0, 1, 2, 3, 4)

@@ -13,7 +13,7 @@ from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import write_text
 from de3bert.model import EarlyExitConfig
-from de3bert.training import place, request
+from de3bert.training import output_folder, request
 from de3bert.training.fit import fit
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
 
@@ -162,7 +162,7 @@ def test_a_refusal_leaves_no_folders(recipe, tmp_path):
 
 
 def test_the_name_of_our_models_is_that_of_the_config():
-    assert EarlyExitConfig.model_type == place.MODEL_TYPE
+    assert EarlyExitConfig.model_type == output_folder.MODEL_TYPE
 
 
 def test_foreign_code_is_asked_for_by_the_verb_alone(recipe, tmp_path, monkeypatch):

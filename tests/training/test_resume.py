@@ -22,8 +22,8 @@ from de3bert.training import fit as fit_module
 from de3bert.training import trainer as trainer_module
 from de3bert.training.callbacks import SaveEvery
 from de3bert.training.fit import fit, is_finished
-from de3bert.training.order import EpochOrder
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
+from de3bert.training.sampling import EpochOrder
 
 EPOCHS, PER_EPOCH = 4, 30
 

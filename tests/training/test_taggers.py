@@ -15,7 +15,7 @@ from de3bert.data.words import read_words
 from de3bert.errors import UsageError
 from de3bert.runtime.evaluate import evaluate, trace_table
 from de3bert.training.fit import fit
-from de3bert.training.passes import exit_logits
+from de3bert.training.inference import exit_logits
 from de3bert.training.recipe import DataRecipe, recipe_from
 from de3bert.training.rows import Rows
 from de3bert.training.self_sampling import THRESHOLDS, WINDOWS, SelfSampling, halting_layers
@@ -82,7 +82,7 @@ def hook_of(folder, word_data, **options):
 
     backend = de3bert.load(folder).backend
     table = read_words(word_data.test)
-    labels = LabelSet(backend.facts.label_names)
+    labels = LabelSet(backend.info.label_names)
     rows = Rows(backend.encoder(table.inputs()), [labels.encode(t) for t in table.labels])
     chosen = {"full_share": 0.4, **options}
     return SelfSampling(
@@ -91,7 +91,7 @@ def hook_of(folder, word_data, **options):
 
 
 def test_self_sampling_draws_by_what_the_model_said(sentee_model, word_data):
-    from de3bert.exits.signals import entropy
+    from de3bert.exits.signals.formulas import entropy
 
     hook = hook_of(sentee_model, word_data, full_share=0.0)
     hook.before()

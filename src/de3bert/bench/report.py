@@ -13,7 +13,7 @@ from de3bert.bench.answers import Reference, is_exact
 from de3bert.bench.measure import Measured
 from de3bert.bench.ours import Ours
 from de3bert.bench.timing import Interval, bootstrap, over_rounds
-from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
+from de3bert.exits.layer_speedup import exit_histogram, layer_speedup, layers_mean
 from de3bert.tasks.answers import Prediction
 
 __all__ = ["contender_rows", "latency_table", "ratio_table", "token_lengths"]

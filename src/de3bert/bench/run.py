@@ -114,7 +114,7 @@ def _circumstances(
     """When, where and on what; taken before the run, whose own work is no load of others."""
     load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
     lengths = [len(row["input_ids"]) for row in bundle.encode(table.inputs())]
-    cut, longest = bundle.truncated, bundle.config.max_length
+    cut, longest = bundle.truncated, bundle.info.max_length
     if load > cores / 2:
         warnings.append(f"other programs keep this machine busy (load {load:.1f}): noisy times")
     if cut:

@@ -82,7 +82,7 @@ def run(
     from de3bert.data.read import read_table
     from de3bert.exits.calibrate import NEED_LABELS
     from de3bert.exits.points import Target
-    from de3bert.runtime.calibration import calibrate_model
+    from de3bert.runtime.calibrate_folder import calibrate_model
     from de3bert.runtime.load import task_of_model
 
     wanted, task = Target.parse(target), task_of_model(model)

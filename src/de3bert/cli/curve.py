@@ -13,7 +13,7 @@ from de3bert.errors import UsageError
 from de3bert.files import check_file_place
 
 if TYPE_CHECKING:
-    from de3bert.exits.report import TradeOff
+    from de3bert.exits.trade_off import TradeOff
     from de3bert.runtime.timed import TimedPoint
 
 EXAMPLE = "Example: de3 curve runs/demo/test.trace --plot curve.png"
@@ -47,7 +47,7 @@ def run(
     voice = Voice(json, quiet)
     if plot is not None:
         check_file_place(plot)
-    from de3bert.exits.report import trade_off
+    from de3bert.exits.trade_off import trade_off
 
     cost = None
     if measure is not None and profile is None:

@@ -67,7 +67,7 @@ def run(
     )  # fmt: skip
     if found.truncated:
         count = f"{found.truncated} of {len(table)}"
-        voice.warn(task.cut.format(count=count, limit=classifier.config.max_length))
+        voice.warn(task.cut.format(count=count, limit=classifier.info.max_length))
     low, high = found.score_interval
     summary = [
         ["policy", found.policy],

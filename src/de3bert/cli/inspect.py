@@ -18,7 +18,7 @@ STALE = (
     "{model} --data FILE --target ... --name ..."
 )
 DEEPEST = 2  # a fact of a fact; what lies deeper is for --json
-# Facts that do not show what they mean by themselves.
+# ModelInfo that do not show what they mean by themselves.
 MEANINGS: dict[str, Callable[[Any], str]] = {
     "bytes": shown_size,
     "exit_parameter_share": lambda share: f"{share:.2%} of the backbone's",

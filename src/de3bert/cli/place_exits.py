@@ -34,7 +34,7 @@ def run(
     """Propose the exits that give the least expected time at the wanted accuracy."""
     voice = Voice(json, quiet)
     from de3bert.cli.export import layer_list
-    from de3bert.runtime.placement import place_for
+    from de3bert.runtime.profile import place_for
 
     kept = layer_list(keep) if keep else []
     found = place_for(model, trace, target, family=family, keep=kept, metric=metric)

@@ -59,7 +59,7 @@ def run(
     recorded.save(out)
     cut = classifier.truncated
     if cut:
-        limit = classifier.config.max_length
+        limit = classifier.info.max_length
         voice.warn(task.cut.format(count=f"{cut} of {len(table)}", limit=limit))
     document = {
         "trace": str(out),

@@ -12,7 +12,7 @@ from de3bert.data.table import Table
 from de3bert.demo.result import DemoResult, PointResult
 from de3bert.exits import OperatingPoint, Trace
 from de3bert.exits.calibrate import calibrate, measure
-from de3bert.exits.report import trade_off_of
+from de3bert.exits.trade_off import trade_off_of
 from de3bert.export.bundle import export_model
 from de3bert.figures.curve import draw_report
 from de3bert.figures.exits import draw_exits
@@ -22,7 +22,7 @@ from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.evaluate import trace_table
 from de3bert.runtime.latency import measure_latency
 from de3bert.runtime.load import load
-from de3bert.runtime.points import store_points
+from de3bert.runtime.stored_points import store_points
 from de3bert.runtime.weights import weights_sha256
 from de3bert.training.attach import attach_model
 from de3bert.training.fit import fit
@@ -87,7 +87,7 @@ def run_demo(
     classifier = load(model)
     calibration = _trace(classifier, splits.calibration, out / "calibration.trace", progress)
     test = _trace(classifier, test_rows, out / "test.trace", progress)
-    lambdas = METHODS[classifier.config.method].lambdas or ()
+    lambdas = METHODS[classifier.info.method].lambdas or ()
     points = [
         calibrate(calibration, target, name=name, lambdas=lambdas)
         for name, target in settings.targets.items()

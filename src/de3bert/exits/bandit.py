@@ -16,7 +16,7 @@ import numpy as np
 
 from de3bert.errors import De3Error
 from de3bert.exits.rules import Leave, Rule, RuleState, Threshold
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.view import ExitView
 
 __all__ = ["CONFIDENCE", "Bandit", "Trial"]

@@ -11,17 +11,17 @@ import numpy as np
 
 from de3bert.errors import UsageError
 from de3bert.exits.choose import choose
-from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
+from de3bert.exits.cost_model import CostModel
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
 from de3bert.exits.kept import check_keep, kept_policy
+from de3bert.exits.layer_speedup import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.points import OperatingPoint, Target
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import Replay, replay
 from de3bert.exits.rules import Full, Threshold
 from de3bert.exits.scoring import scorer_of
-from de3bert.exits.signal import Signal
-from de3bert.exits.timing import CostModel
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.trace import Trace
 from de3bert.exits.traffic import choose_on_traffic, traffic_of
 

@@ -12,7 +12,7 @@ from de3bert.errors import De3Error
 from de3bert.exits.curve import Curve
 from de3bert.exits.points import Target
 from de3bert.exits.policy import Policy
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 
 __all__ = ["Candidate", "choose", "fast_enough", "fastest", "tie_break"]
 

@@ -14,7 +14,7 @@ from de3bert.exits.family import Family
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import replay
 from de3bert.exits.scoring import scorer_of
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.sweep import Sweep, sweep_thresholds
 from de3bert.exits.trace import Trace
 

@@ -11,7 +11,7 @@ from de3bert.exits.bandit_rule import BanditRule, read_settings
 from de3bert.exits.line import one_line, parse_count, shown
 from de3bert.exits.policy import Policy, longest_line
 from de3bert.exits.rules import FixedLayer, Oracle, Patience, Threshold
-from de3bert.exits.signal import SIGNALS, Signal
+from de3bert.exits.signals.parse import SIGNALS, Signal
 from de3bert.exits.units import Over
 from de3bert.registry import unknown
 

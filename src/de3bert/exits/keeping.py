@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits.line import parse_number, shown
 from de3bert.exits.rules import Leave, Rule, RuleState, Threshold
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.view import ExitView
 
 __all__ = ["MOST_KNOTS", "KeepRule", "Keeper", "read_keep"]

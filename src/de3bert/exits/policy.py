@@ -17,7 +17,6 @@ from de3bert.exits.bandit_rule import MOST_ARMS, BanditRule, read_settings
 from de3bert.exits.keeping import FORM as KEEP_FORM
 from de3bert.exits.keeping import MOST_KNOTS, KeepRule, read_keep
 from de3bert.exits.line import BRIEF, COUNT, one_line, parse_count, parse_number, shown
-from de3bert.exits.one_row import FEW_CLASSES
 from de3bert.exits.rules import (
     FixedLayer,
     Full,
@@ -28,7 +27,8 @@ from de3bert.exits.rules import (
     RuleState,
     Threshold,
 )
-from de3bert.exits.signal import SIGNALS, Signal
+from de3bert.exits.signals.parse import SIGNALS, Signal
+from de3bert.exits.signals.single_row import FEW_CLASSES
 from de3bert.exits.units import Over, check_window, step_together
 from de3bert.exits.view import ExitView
 from de3bert.registry import unknown

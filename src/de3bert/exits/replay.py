@@ -14,7 +14,7 @@ from de3bert.exits.fold import Fold
 from de3bert.exits.keeping import KeepRule
 from de3bert.exits.policy import Policy
 from de3bert.exits.rules import Threshold
-from de3bert.exits.signals import probabilities
+from de3bert.exits.signals.formulas import probabilities
 from de3bert.exits.trace import Trace
 from de3bert.exits.units import check_rule, joint_signal, lower_is_safer, starts_of
 from de3bert.exits.view import ExitView

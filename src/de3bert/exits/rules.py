@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.errors import UsageError
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.view import ExitView
 
 __all__ = [

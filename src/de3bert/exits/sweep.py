@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from de3bert.exits.family import Family
 from de3bert.exits.scoring import Moves, running, scorer_of
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.trace import Trace
 from de3bert.exits.units import Over, lower_is_safer, sentence_signal
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.exits.choose import Candidate, fast_enough
-from de3bert.exits.cost import layer_speedup
 from de3bert.exits.curve import Curve
+from de3bert.exits.layer_speedup import layer_speedup
 from de3bert.exits.metrics import score
 from de3bert.exits.points import Target
 from de3bert.exits.policy import Policy

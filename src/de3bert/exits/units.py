@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from de3bert.errors import UsageError
 from de3bert.exits.rules import COMPARE, FixedLayer, Full, Leave, Rule, RuleState, Threshold
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.view import ExitView
 
 __all__ = [

@@ -13,9 +13,9 @@ from de3bert.card import write_card
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.export.attention import FUSED, PLAIN, attention_as
-from de3bert.export.calibrate import Recalibrated, calibration_rows, check_table, recalibrate
 from de3bert.export.check import Agreement, compare
 from de3bert.export.quantise import quantise_graph
+from de3bert.export.recalibrate import Recalibrated, calibration_rows, check_table, recalibrate
 from de3bert.export.write import GraphWriter, write_tokenizer
 from de3bert.files import check_folder_place, replace_folder, write_json
 from de3bert.machine import versions
@@ -124,13 +124,13 @@ def _check_heads(model: Classifier[Any], layers: tuple[int, ...]) -> None:
     trained = model.backend.model
     if model.task.splits_words and (trained.heads.keeps_memory or trained.heads.reads_tokens):
         raise UsageError(
-            f"The heads of the method {model.config.method} read more than the state of a word, so "
+            f"The heads of the method {model.info.method} read more than the state of a word, so "
             "its tagger cannot be exported. The model folder itself runs, with torch."
         )
     fixed = trained.heads.keeps_memory or trained.config.cascade
     if fixed and layers != model.backend.exit_layers:
         raise UsageError(
-            f"Exits of the method {model.config.method} build on the exits before them, so none "
+            f"Exits of the method {model.info.method} build on the exits before them, so none "
             "can be left out. Export it with all its exits."
         )
 
@@ -157,7 +157,7 @@ def _write(
         if filled:  # layers that look alike and are not
             tries.append((attention, False))
     raise De3Error(
-        f'The encoder family "{model.config.family}" cannot be exported: {failures[-1]}.\n'
+        f'The encoder family "{model.info.family}" cannot be exported: {failures[-1]}.\n'
         "The model folder itself still runs, with torch."
     )
 

@@ -65,7 +65,7 @@ def compare(model: Classifier[Any], bundle: Classifier[Any]) -> Agreement:
 
 def _of_any_kind(classifier: Classifier[Any]) -> Classifier[Any]:
     made: Classifier[Any] = Classifier(classifier.backend, classifier.source)
-    made.config = replace(classifier.config, text_pairs=None)
+    made.info = replace(classifier.info, text_pairs=None)
     return made
 
 

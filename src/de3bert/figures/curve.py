@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from de3bert.exits.report import Line, TradeOff
+from de3bert.exits.trade_off import Line, TradeOff
 from de3bert.figures.style import COLOURS, figure
 
 __all__ = ["draw_report"]

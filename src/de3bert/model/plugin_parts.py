@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from de3bert.exits.family import Family
-from de3bert.exits.signal import SIGNALS
+from de3bert.exits.signals.parse import SIGNALS
 from de3bert.methods import METHODS
 from de3bert.model.config import EarlyExitConfig
 from de3bert.model.head import HEADS

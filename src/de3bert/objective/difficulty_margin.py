@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from de3bert.exits.signals import max_probability
+from de3bert.exits.signals.formulas import max_probability
 from de3bert.objective import needs
 from de3bert.objective.objective import LOSSES, ExitBatch
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from de3bert.errors import UsageError
-from de3bert.exits.signals import distance_ratio
+from de3bert.exits.signals.formulas import distance_ratio
 from de3bert.objective.objective import LOSSES, ExitBatch
 from de3bert.registry import Registry
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from de3bert.errors import UsageError
-from de3bert.exits.signals import cosine_distance
+from de3bert.exits.signals.formulas import cosine_distance
 from de3bert.objective import needs
 from de3bert.objective.objective import LOSSES, ExitBatch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from de3bert.exits.signals import energy
+from de3bert.exits.signals.formulas import energy
 from de3bert.objective import needs
 from de3bert.objective.objective import LOSSES, ExitBatch
 from de3bert.objective.per_row import correct

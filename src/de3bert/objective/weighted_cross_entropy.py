@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from de3bert.exits.signals import energy
+from de3bert.exits.signals.formulas import energy
 from de3bert.methods.method import OptionValue
 from de3bert.objective import needs
 from de3bert.objective.objective import LOSSES, Clock, ExitBatch, StatefulLoss

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error
 from de3bert.exits.token_layers import TokenLayers
-from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import read_facts
 from de3bert.runtime.manifest import Graph, Manifest
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.tokens import BundleEncoder
 from de3bert.tasks import TASKS
 
@@ -110,25 +110,25 @@ class BundleBackend:
     def __init__(
         self,
         folder: Path,
-        facts: Facts,
+        info: ModelInfo,
         manifest: Manifest,
         open_graph: Callable[[Path], OpenGraph],
         *,
         threads: int,
     ) -> None:
         self.folder = folder
-        self.facts = facts
+        self.info = info
         self.manifest = manifest
         self.threads = threads
         self.exit_layers = tuple(graph.last for graph in manifest.graphs)
-        self.classes = len(facts.label_names)
-        self.has_prototypes = facts.prototypes != "none" and len(self.exit_layers) > 1
-        self.has_router = facts.router != "none" and len(self.exit_layers) > 1
+        self.classes = len(info.label_names)
+        self.has_prototypes = info.prototypes != "none" and len(self.exit_layers) > 1
+        self.has_router = info.router != "none" and len(self.exit_layers) > 1
         self.prototypes_unset = manifest.prototypes_unset
-        self.token_layers = TokenLayers.load(folder, self.exit_layers[-1], facts.method_options)
+        self.token_layers = TokenLayers.load(folder, self.exit_layers[-1], info.method_options)
         self.encoder = BundleEncoder.read(
             folder / "tokenizer.json",
-            facts.max_length,
+            info.max_length,
             manifest.inputs,
             manifest.padding,
             manifest.unknown,
@@ -136,21 +136,21 @@ class BundleBackend:
         self._check_parts()
         self.stretches = {g.last: Stretch(folder, g, open_graph) for g in manifest.graphs}
         self._check_stretches()
-        hidden: list[str | int] = ["rows", "tokens", facts.hidden_size]
+        hidden: list[str | int] = ["rows", "tokens", info.hidden_size]
         self.axes = {**manifest.context, HIDDEN: hidden}
 
     def _check_parts(self) -> None:
         """Config and manifest must be of one model."""
-        if self.facts.exit_layers != self.exit_layers:
+        if self.info.exit_layers != self.exit_layers:
             raise self._damaged(
                 f"its graphs end at layers {list(self.exit_layers)}, its config has exits at "
-                f"{list(self.facts.exit_layers)}"
+                f"{list(self.info.exit_layers)}"
             )
-        words = TASKS[self.facts.task].splits_words
+        words = TASKS[self.info.task].splits_words
         told = self.manifest.unknown is not None and LIMITS in self.manifest.context
-        if self.facts.task != self.manifest.task or words > told:
+        if self.info.task != self.manifest.task or words > told:
             raise self._damaged(
-                f"its config is of the task {self.facts.task}, its graphs of {self.manifest.task}"
+                f"its config is of the task {self.info.task}, its graphs of {self.manifest.task}"
             )
         without = [graph.last for graph in self.manifest.graphs[:-1] if graph.distances is None]
         if self.has_prototypes and without:
@@ -262,7 +262,7 @@ def first_pieces(word_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray((word_ids > 0) & (word_ids != before))
 
 
-def read_bundle(folder: Path) -> tuple[Facts, Manifest]:
+def read_bundle(folder: Path) -> tuple[ModelInfo, Manifest]:
     """What a bundle says of itself, all of its files checked; no graph is opened yet."""
     manifest = Manifest.read(folder)
     return read_facts(folder), manifest

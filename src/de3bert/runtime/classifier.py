@@ -178,7 +178,7 @@ class Classifier(Loaded, Generic[Answer]):
         """
         size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
-        return self._stream(as_stream(texts, self.config.text_pairs), chosen, size)
+        return self._stream(as_stream(texts, self.info.text_pairs), chosen, size)
 
     def _stream(self, texts: Iterator[Any], policy: Policy, batch_size: int) -> Iterator[Answer]:
         cut, first = 0, 1
@@ -196,7 +196,7 @@ class Classifier(Loaded, Generic[Answer]):
         return encoded.rows
 
     def _encoded(self, texts: Texts, first: int | None = None) -> tuple[list[Any], Encoded]:
-        inputs = self.task.inputs(texts, self.config.text_pairs, first)
+        inputs = self.task.inputs(texts, self.info.text_pairs, first)
         return inputs, self.backend.encoder(inputs)
 
     def trace(
@@ -238,12 +238,12 @@ class Classifier(Loaded, Generic[Answer]):
             label_names=self.label_names,
             info={
                 "model": self.source,
-                "method": self.config.method,
-                "method_options": dict(self.config.method_options),
+                "method": self.info.method,
+                "method_options": dict(self.info.method_options),
                 **(info or {}),
             },
             certainty=found.certainty,
-            base_depth=self.config.base_depth,
+            base_depth=self.info.base_depth,
             sentence=sentence,
         )
 
@@ -260,14 +260,14 @@ class Classifier(Loaded, Generic[Answer]):
         """
         self.task.check_single(self.source, "`explain`")
         chosen = self.policy(point, policy)
-        (given,) = self.task.inputs([text], self.config.text_pairs)
+        (given,) = self.task.inputs([text], self.info.text_pairs)
         trace = self.trace([given], distances=False if self._unset_prototypes() else None)
         now = chosen
         if isinstance(chosen.rule, BanditRule | KeepRule):
             with self._learning:
                 now = Policy(self._learner(chosen.rule).present)
         left = int(replay(trace, now).exit_layers[0])
-        layers = explained_layers(trace, left, lambda_of(chosen, self.config))
+        layers = explained_layers(trace, left, lambda_of(chosen, self.info))
         own = next(row for row in layers if row.leaves)
         prediction = Prediction(own.label, own.score, left, self.depth)
         joined = given if isinstance(given, str) else " | ".join(given)
@@ -288,13 +288,13 @@ class Classifier(Loaded, Generic[Answer]):
             if not self.has_prototypes:
                 raise UsageError(
                     f"The policy `{policy}` reads distances to prototypes, but this model has none "
-                    f"(method {self.config.method}). Use an entropy policy such as `entropy < 0.2`."
+                    f"(method {self.info.method}). Use an entropy policy such as `entropy < 0.2`."
                 )
             self._check_prototypes()
         if policy.needs_certainty and not self.has_router:
             raise UsageError(
                 f"The policy `{policy}` reads how sure a router is, but this model has none "
-                f"(method {self.config.method}). Use an entropy policy such as `entropy < 0.2`."
+                f"(method {self.info.method}). Use an entropy policy such as `entropy < 0.2`."
             )
 
     def _unset_prototypes(self) -> list[str]:

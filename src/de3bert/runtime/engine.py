@@ -23,7 +23,7 @@ from de3bert.exits import ExitView, Policy
 from de3bert.exits.bandit import CONFIDENCE, Bandit
 from de3bert.exits.fold import Fold
 from de3bert.exits.keeping import Keeper
-from de3bert.runtime.facts import Facts
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.tasks.task import Outcome
 
 __all__ = ["Backend", "in_batches", "run_batch", "run_in_order", "run_kept", "run_sorted"]
@@ -32,7 +32,7 @@ __all__ = ["Backend", "in_batches", "run_batch", "run_in_order", "run_kept", "ru
 class Backend(Protocol):
     """What runs the layers."""
 
-    facts: Facts
+    info: ModelInfo
     exit_layers: tuple[int, ...]  # the last one is the full depth
     classes: int
     has_prototypes: bool

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from de3bert.data.labels import LabelSet
 from de3bert.data.table import Table
 from de3bert.exits import Policy, Trace
-from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
+from de3bert.exits.layer_speedup import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.metrics import per_class
 from de3bert.exits.scoring import scorer
 from de3bert.machine import versions
 from de3bert.progress import track
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import read_config
 from de3bert.runtime.loaded import FULL, no_such_point
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.tasks import TASKS
 
 __all__ = [
@@ -76,13 +76,13 @@ def class_numbers(classifier: Classifier[Any], table: Table[Any]) -> NDArray[np.
 
     One that is unseen in training is refused.
     """
-    return classifier.task.unit_numbers(numbers_of(classifier.config, table))
+    return classifier.task.unit_numbers(numbers_of(classifier.info, table))
 
 
-def numbers_of(facts: Facts, table: Table[Any]) -> Any:
+def numbers_of(info: ModelInfo, table: Table[Any]) -> Any:
     """The same for a model that is not loaded yet, with an entry for each row (`Task.numbers`)."""
-    classes = LabelSet(facts.label_names, positions=facts.numbered_labels)
-    return TASKS[facts.task].numbers(classes, table)
+    classes = LabelSet(info.label_names, positions=info.numbered_labels)
+    return TASKS[info.task].numbers(classes, table)
 
 
 def check_request(
@@ -96,14 +96,14 @@ def check_request(
         if policy is not None:
             Policy.parse(policy)
         return
-    facts = Facts.of(read_config(model))
-    task = TASKS[facts.task]
+    info = ModelInfo.of(read_config(model))
+    task = TASKS[info.task]
     if policy is not None:
         task.policy(policy)
-    task.check_metric(metric or facts.metric, facts.label_names)
-    numbers_of(facts, table)
-    if point is not None and point not in (FULL, *facts.operating_points):
-        raise no_such_point(model, point, facts.operating_points)
+    task.check_metric(metric or info.metric, info.label_names)
+    numbers_of(info, table)
+    if point is not None and point not in (FULL, *info.operating_points):
+        raise no_such_point(model, point, info.operating_points)
 
 
 def trace_table(
@@ -114,11 +114,11 @@ def trace_table(
     progress: str | None = None,
 ) -> Trace:
     """A trace of a table's rows, labelled when the table is, that says what made it."""
-    labels = numbers_of(classifier.config, table) if table.labels is not None else None
+    labels = numbers_of(classifier.info, table) if table.labels is not None else None
     info: dict[str, Any] = {
         "data": {"source": table.source, "sha256": table.sha256, "rows": len(table)},
         "weights": classifier.weights_sha256,
-        "max_length": classifier.config.max_length,
+        "max_length": classifier.info.max_length,
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -155,10 +155,10 @@ def evaluate(
     was cut off counts as wrong.
     """
     task, names = classifier.task, classifier.label_names
-    metric = metric or classifier.config.metric
+    metric = metric or classifier.info.metric
     task.check_metric(metric, names)
     chosen = classifier.policy(point, policy)
-    numbers = numbers_of(classifier.config, table)
+    numbers = numbers_of(classifier.info, table)
     start = time.perf_counter()
     # In a stream, because that is read as it is answered, which shows how far it is.
     inputs = track(table.inputs(), progress)
@@ -167,7 +167,7 @@ def evaluate(
     found = task.answered(answers, names)
     labels, sentence = task.unit_numbers(numbers), task.sentence_of(numbers)
     scored = scorer(metric, labels, names, sentence)
-    per_token, base = token_layers_mean(classifier, table), classifier.config.base_depth
+    per_token, base = token_layers_mean(classifier, table), classifier.info.base_depth
     return Evaluation(
         point=classifier.point_name(point) if policy is None else None,
         policy=str(chosen),

@@ -6,13 +6,13 @@ import numpy as np
 
 from de3bert.errors import De3Error
 from de3bert.exits import Policy, Trace, signals
-from de3bert.runtime.facts import Facts
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.tasks.answers import ExplainedLayer
 
 __all__ = ["explained_layers", "lambda_of"]
 
 
-def lambda_of(policy: Policy, config: Facts) -> float:
+def lambda_of(policy: Policy, config: ModelInfo) -> float:
     """The weight of the policy's EDR, or the model's own where the policy has none."""
     stored = config.method_options.get("lambda", 1.0)
     if not isinstance(stored, int | float) or not stored >= 0:

@@ -11,10 +11,10 @@ from de3bert.printable import cut_list, printable
 from de3bert.runtime.arguments import checked_device, checked_source
 from de3bert.runtime.backends import checked_backend, chosen_backend, open_backend
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.facts import Facts
 from de3bert.runtime.hub import check_hub, hub_config
 from de3bert.runtime.loaded import Opening
 from de3bert.runtime.manifest import check_inside, is_bundle
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.threads import check_threads
 from de3bert.tasks import Task, task_of
 
@@ -81,10 +81,10 @@ def reopen(opening: Opening) -> Classifier[Any]:
     )
 
 
-def read_facts(folder: Path) -> Facts:
+def read_facts(folder: Path) -> ModelInfo:
     """What the config says, before anything heavy is imported or read."""
     try:
-        return Facts.of({"id2label": UNNAMED, **read_config(folder)})
+        return ModelInfo.of({"id2label": UNNAMED, **read_config(folder)})
     except De3Error as error:
         raise type(error)(f"{printable(str(folder))}: {error}") from error
 

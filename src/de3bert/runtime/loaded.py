@@ -1,4 +1,4 @@
-"""What a loaded model is, whatever its task: its facts, its points, its way back."""
+"""What a loaded model is, whatever its task: its info, its points, its way back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from de3bert.plugins import not_imported
 from de3bert.printable import cut_list
 from de3bert.registry import unknown
 from de3bert.runtime.arguments import checked_name
-from de3bert.runtime.facts import Facts
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.weights import weights_sha256
 from de3bert.tasks import TASKS, Task
 
@@ -60,9 +60,9 @@ class Loaded:
     def __init__(self, backend: Any, source: str) -> None:
         self.backend = backend
         self.source = source
-        self.config: Facts = backend.facts
-        self.label_names = self.config.label_names
-        self.task: Task[Any] = TASKS[self.config.task]
+        self.info: ModelInfo = backend.info
+        self.label_names = self.info.label_names
+        self.task: Task[Any] = TASKS[self.info.task]
         self._counts = threading.local()
 
     def __reduce__(self) -> tuple[Callable[[Opening], Any], tuple[Opening]]:
@@ -101,14 +101,14 @@ class Loaded:
     @functools.cached_property
     def points(self) -> dict[str, OperatingPoint]:
         """The operating points stored in the model, by name."""
-        stored = self.config.operating_points
+        stored = self.info.operating_points
         return {name: self._stored(name, document) for name, document in stored.items()}
 
     def _stored(self, name: str, document: object) -> OperatingPoint:
         try:
             return OperatingPoint.from_json(document)
         except De3Error as error:
-            hint = not_imported(self.config.plugins)
+            hint = not_imported(self.info.plugins)
             raise De3Error(
                 f'{self.source}, operating point "{name}": {error}{hint and " "}{hint}'
             ) from error
@@ -118,7 +118,7 @@ class Loaded:
         asked = checked_name("point", point)
         if asked is not None:
             return asked
-        default = self.config.default_point
+        default = self.info.default_point
         if default is None:
             return FULL
         if default != FULL and default not in self.points:

@@ -44,8 +44,8 @@ def _width(shape: list[Any]) -> int | None:
 
 def open_onnx(folder: Path, opening: Opening) -> BundleBackend:
     """A bundle on the process's shared pool of threads, or on threads of its own that sleep."""
-    facts, manifest = read_bundle(folder)
+    info, manifest = read_bundle(folder)
     asked, spin = opening.threads, opening.spin
     threads = share_threads(asked) if spin else asked or cores()
     open_graph = partial(OnnxGraph, sleeping=None if spin else threads)
-    return BundleBackend(folder, facts, manifest, open_graph, threads=threads)
+    return BundleBackend(folder, info, manifest, open_graph, threads=threads)

@@ -122,7 +122,7 @@ def _reason(error: Exception) -> str:
 
 def open_openvino(folder: Path, opening: Opening) -> BundleBackend:
     """A bundle compiled for the CPU; `opening.spin` is nothing to its threads, they sleep."""
-    facts, manifest = read_bundle(folder)
+    info, manifest = read_bundle(folder)
     threads = opening.threads or cores()
     open_graph = functools.partial(OpenVinoGraph, threads=threads)
-    return BundleBackend(folder, facts, manifest, open_graph, threads=threads)
+    return BundleBackend(folder, info, manifest, open_graph, threads=threads)

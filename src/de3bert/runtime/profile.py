@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,20 +12,22 @@ import numpy as np
 
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import Policy
-from de3bert.exits.timing import CostModel, TimeSample
+from de3bert.exits import Placement, Policy, Trace, place_exits
+from de3bert.exits.cost_model import CostModel, TimeSample
 from de3bert.files import read_json, write_json
 from de3bert.machine import machine, versions
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.engine import run_batch
-from de3bert.runtime.load import check_folder
+from de3bert.runtime.load import check_folder, read_config
 from de3bert.runtime.manifest import check_inside, is_bundle
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.weights import weights_sha256
 
 __all__ = [
     "PROFILE",
     "check_measured_by",
     "known_profile",
+    "place_for",
     "profile",
     "read_profile",
     "write_profile",
@@ -67,7 +69,7 @@ def profile(
     classifier.task.check_single(classifier.source, "a profile")
     if rounds < 3:
         raise UsageError(f"A profile needs at least 3 rounds, got {rounds}.")
-    limit = classifier.config.max_length
+    limit = classifier.info.max_length
     grid = sorted({min(length, limit) for length in lengths or LENGTHS if length >= 1})
     if not grid or any(batch < 1 for batch in batches):
         raise UsageError("Lengths and batch sizes of a profile are whole numbers from 1 up.")
@@ -194,3 +196,34 @@ def read_profile(folder: str | Path, weights: str | None = None) -> CostModel | 
             f"Measure again with: de3 profile {folder}"
         )
     return cost
+
+
+def place_for(
+    folder: str | Path,
+    trace: str | Path,
+    target: str,
+    *,
+    family: str | Sequence[str] | None = None,
+    keep: Iterable[int] = (),
+    metric: str | None = None,
+) -> Placement:
+    """The exits that give the least expected time on the machine the folder was profiled on.
+
+    The trace may be of the bundle or of the model it was exported from: what each exit says is the
+    same, and the costs of a layer and of a test are the bundle's.
+    """
+    cost = known_profile(folder)
+    recorded = Trace.load(str(trace))
+    info = ModelInfo.of(read_config(folder))
+    if recorded.depth != info.exit_layers[-1]:
+        raise UsageError(
+            f"The trace is of a model with {recorded.depth} layers, {folder} has "
+            f"{info.exit_layers[-1]}."
+        )
+    if info.keeps_memory:
+        raise UsageError(
+            f"Exits of the method {info.method} build on the exits before them, so none can "
+            "be left out."
+        )
+    chosen = metric or info.metric
+    return place_exits(recorded, cost, target, family=family, metric=chosen, keep=keep)

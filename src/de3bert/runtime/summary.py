@@ -1,4 +1,4 @@
-"""What a model is, in a few facts."""
+"""What a model is, in a few info."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["summarise"]
 
 
 def summarise(classifier: Classifier[Any]) -> dict[str, Any]:
-    """Facts for people and scripts, plain JSON values."""
-    config = classifier.config
+    """ModelInfo for people and scripts, plain JSON values."""
+    config = classifier.info
     return {
         "task": config.task,
         "family": config.family,
@@ -46,7 +46,7 @@ def _prototypes_set(classifier: Classifier) -> str:
         return "none"
     classes = len(classifier.label_names)
     done = classes - len(classifier.backend.prototypes_unset)
-    means = classifier.config.prototype_means
-    if (adapted := classifier.config.adapted_to) is not None:
+    means = classifier.info.prototype_means
+    if (adapted := classifier.info.adapted_to) is not None:
         means = f"adapted to {adapted.get('rows')} rows of {adapted.get('source')}"
     return f"{done} of {classes} classes, means: {means}"

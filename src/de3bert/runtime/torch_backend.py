@@ -19,7 +19,7 @@ from de3bert.model.encoder import Prepared
 from de3bert.model.failures import failures_told
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.words import first_pieces, word_states
-from de3bert.runtime.facts import Facts
+from de3bert.runtime.model_info import ModelInfo
 
 __all__ = ["TorchBackend", "by_torch"]
 
@@ -55,9 +55,9 @@ class TorchBackend:
     def __init__(self, model: EarlyExitModel, encoder: TextEncoder) -> None:
         self.model = model.eval()
         self.encoder = encoder
-        self.facts = Facts.of(model.config.to_dict())
-        self.exit_layers = self.facts.exit_layers
-        self.classes = len(self.facts.label_names)
+        self.info = ModelInfo.of(model.config.to_dict())
+        self.exit_layers = self.info.exit_layers
+        self.classes = len(self.info.label_names)
         self.has_prototypes = model.prototypes is not None
         self.has_router = model.router is not None
 
@@ -66,7 +66,7 @@ class TorchBackend:
         if self.model.prototypes is None:
             return ()
         done = self.model.prototypes.initialised.tolist()
-        return tuple(n for n, seen in zip(self.facts.label_names, done, strict=True) if not seen)
+        return tuple(n for n, seen in zip(self.info.label_names, done, strict=True) if not seen)
 
     @property
     def token_layers(self) -> TokenLayers | None:

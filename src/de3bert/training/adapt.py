@@ -24,7 +24,7 @@ from de3bert.model.tokens import TextEncoder, load_tokenizer
 from de3bert.printable import cut_list
 from de3bert.training.adaptable import check_adaptation
 from de3bert.training.clusters import Clusters, Distance, clustered
-from de3bert.training.passes import over_rows
+from de3bert.training.inference import over_rows
 from de3bert.training.rows import Rows
 
 __all__ = ["Adapted", "Moved", "adapt_model"]
@@ -127,14 +127,14 @@ def adapt_model(
     loaded = read_model(str(source)).eval()
     bank = _prototypes(loaded, source)
     table = _drawn(table, rows, seed)
-    _check_rows(table, loaded.config.label_names)
-    encoder = TextEncoder(load_tokenizer(str(source)), loaded.config.max_length)
+    _check_rows(table, loaded.info.label_names)
+    encoder = TextEncoder(load_tokenizer(str(source)), loaded.info.max_length)
     vectors, cut = _projected(loaded, encoder, table, batch_size, progress)
     if not torch.isfinite(vectors).all():
         raise De3Error(f"{source} is damaged: what its exits read of the rows are no numbers.")
     old = bank.vectors.clone()
     found = _move(bank, vectors, distance)
-    layers = (loaded.config.exit_layers or [])[:-1]
+    layers = (loaded.info.exit_layers or [])[:-1]
     result = Adapted(
         folder=out,
         rows=len(table),

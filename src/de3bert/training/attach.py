@@ -25,7 +25,7 @@ from de3bert.model.tokens import TextEncoder, load_tokenizer
 from de3bert.training.attachable import MOST_ROWS, check_attachment, check_rows
 from de3bert.training.diverged import unsound
 from de3bert.training.fitted import FitRows, FittedExits, fit_exits
-from de3bert.training.place import is_finished
+from de3bert.training.output_folder import is_finished
 from de3bert.training.seal import digest
 from de3bert.training.verdict import separation
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.files import read_json
-from de3bert.training.place import check_place, is_finished
+from de3bert.training.output_folder import check_place, is_finished
 
 __all__ = ["MOST_ROWS", "check_attachment", "check_rows"]
 

@@ -12,7 +12,7 @@ from transformers import Trainer
 from transformers.trainer_utils import rotate_checkpoints
 
 from de3bert.training.diverged import DivergedError, diverged, unsound
-from de3bert.training.place import newest_checkpoint
+from de3bert.training.output_folder import newest_checkpoint
 from de3bert.training.seal import seal
 
 __all__ = ["GuardedTrainer"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from de3bert.training.hook import HOOKS, Hook
-from de3bert.training.passes import exit_logits
+from de3bert.training.inference import exit_logits
 
 __all__ = ["Difficulty"]
 

@@ -17,7 +17,7 @@ from de3bert.objective.needs import word
 from de3bert.printable import cut_list
 from de3bert.progress import track
 from de3bert.training.hook import HOOKS, Hook, PhaseContext
-from de3bert.training.passes import BATCH, exit_logits
+from de3bert.training.inference import BATCH, exit_logits
 from de3bert.training.rows import Rows, collate
 
 __all__ = ["TeacherLogits", "TeacherStates", "check_labels", "first_token_states", "matched_layers"]

@@ -10,7 +10,7 @@ from de3bert.exits import Trace
 from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.registry import Registry
-from de3bert.training.passes import exit_logits
+from de3bert.training.inference import exit_logits
 from de3bert.training.rows import Rows
 
 __all__ = ["FINISHES"]

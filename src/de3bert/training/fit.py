@@ -21,7 +21,7 @@ from de3bert.model.word_encoder import encoder_of
 from de3bert.training.diverged import unsound
 from de3bert.training.finish import FINISHES
 from de3bert.training.fitted import FitRows, fit_exits
-from de3bert.training.place import (
+from de3bert.training.output_folder import (
     MARKER,
     check_scratch,
     clear,

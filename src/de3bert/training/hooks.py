@@ -15,8 +15,8 @@ from de3bert.objective import Clock
 from de3bert.training.difficulty import Difficulty
 from de3bert.training.distillation import TeacherLogits, TeacherStates
 from de3bert.training.hook import HOOKS, Hook, PhaseContext
+from de3bert.training.inference import exit_logits
 from de3bert.training.masking import MaskedTeacher, MaskedText
-from de3bert.training.passes import exit_logits
 from de3bert.training.replacing import Replacing
 from de3bert.training.self_sampling import SelfSampling
 from de3bert.training.token_tables import FillTokenTable

@@ -13,8 +13,8 @@ from de3bert.errors import UsageError
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.word_head import MaskedModel, fresh_head, load_masked_model
 from de3bert.objective.masked_words import IGNORED, MaskedWords, WordKnowledge
+from de3bert.training.batch_hook import PerPass
 from de3bert.training.hook import HOOKS
-from de3bert.training.per_pass import PerPass
 
 __all__ = ["MaskedTeacher", "MaskedText", "Masking"]
 

@@ -17,9 +17,9 @@ from de3bert.model import EarlyExitModel
 from de3bert.model.encoder import Encoder, Prepared
 from de3bert.objective import Clock
 from de3bert.objective.needs import number, word
+from de3bert.training.batch_hook import PerPass
 from de3bert.training.distillation import check_labels
 from de3bert.training.hook import HOOKS
-from de3bert.training.per_pass import PerPass
 
 __all__ = ["Replacing", "constant_rate", "linear_rate", "module_layers", "replacing_rate"]
 

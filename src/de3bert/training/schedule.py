@@ -26,7 +26,7 @@ from de3bert.training.callbacks import LiveProgress, SaveOnSignal
 from de3bert.training.checkpoints import GuardedTrainer
 from de3bert.training.diverged import DivergedError
 from de3bert.training.hooks import HOOKS, ClockCallback, Hook, PhaseContext
-from de3bert.training.place import last_checkpoint
+from de3bert.training.output_folder import last_checkpoint
 from de3bert.training.recipe import Recipe, TrainRecipe
 from de3bert.training.rows import Rows
 from de3bert.training.seal import is_whole, seal

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from de3bert.errors import UsageError
-from de3bert.exits.signals import entropy
+from de3bert.exits.signals.formulas import entropy
 from de3bert.exits.units import widest_around
+from de3bert.training.batch_hook import PerPass
 from de3bert.training.hook import HOOKS
-from de3bert.training.passes import exit_logits
-from de3bert.training.per_pass import PerPass
+from de3bert.training.inference import exit_logits
 
 __all__ = ["SelfSampling", "halting_layers"]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import Dataset
 from transformers import (
     EarlyStoppingCallback,
     EvalPrediction,
@@ -20,13 +23,52 @@ from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.model.word_encoder import NO_LABEL
 from de3bert.training.callbacks import SaveEvery
-from de3bert.training.order import OrderedTrainer
+from de3bert.training.checkpoints import GuardedTrainer
 from de3bert.training.recipe import TrainRecipe
 from de3bert.training.rows import Rows, collate
+from de3bert.training.sampling import EpochOrder
 
-__all__ = ["build_trainer", "exit_metrics", "precision"]
+__all__ = ["OrderedTrainer", "build_trainer", "exit_metrics", "precision"]
 
 BEST = {"mean": "mean_exit_accuracy", "last": "last_exit_accuracy"}
+
+
+class OrderedTrainer(GuardedTrainer):
+    """The Trainer with `EpochOrder`: a resumed training sees the rows it would have seen."""
+
+    head_learning_rate: float | None = None  # None: the encoder's
+
+    def _get_train_sampler(self, train_dataset: Dataset[Any] | None = None) -> EpochOrder:
+        rows = self.train_dataset if train_dataset is None else train_dataset
+        assert isinstance(rows, Rows)  # `fit` gives no other
+        step = self.args.train_batch_size * self.args.gradient_accumulation_steps
+        group = step if self.args.train_sampling_strategy == "group_by_length" else None
+        return EpochOrder(
+            rows.lengths,
+            self.args.train_batch_size,
+            group,
+            self.args.seed,
+            lambda: self.state.epoch or 0.0,
+        )
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """As usual, with rates of their own for parts that start from nothing.
+
+        Parts that say they are `fresh` (heads and routers) learn at the recipe's
+        `head_learning_rate`. Projectors do not: with the center loss alone, nothing but slowness
+        keeps them from mapping all rows to one point. A loss that learns states its own rate.
+        """
+        optimizer = super().create_optimizer(model)
+        parts = list(self.model.modules())  # type: ignore[union-attr]  # `fit` gives a model
+        if self.head_learning_rate is not None:
+            fresh = [part for part in parts if getattr(part, "fresh", False)]
+            own = (each for part in fresh for each in part.parameters())
+            _set_rate(optimizer, own, self.head_learning_rate)
+        for part in parts:
+            rate = getattr(part, "learning_rate", None)
+            if isinstance(rate, float):
+                _set_rate(optimizer, part.parameters(), rate, weight_decay=0.0)
+        return optimizer
 
 
 def build_trainer(
@@ -146,3 +188,19 @@ def exit_metrics(layers: list[int], result: EvalPrediction) -> dict[str, float]:
         BEST["last"]: float(right[:, -1].mean()),
         **per_exit,
     }
+
+
+def _set_rate(
+    optimizer: torch.optim.Optimizer,
+    parameters: Iterable[torch.nn.Parameter],
+    rate: float,
+    **changed: float,
+) -> None:
+    """Moves parameters to groups of their own, which keep everything else of the old ones."""
+    names = {id(parameter) for parameter in parameters}
+    for group in list(optimizer.param_groups):
+        own = [p for p in group["params"] if id(p) in names]
+        if own:
+            group["params"] = [p for p in group["params"] if id(p) not in names]
+            settings = {key: value for key, value in group.items() if key != "params"}
+            optimizer.add_param_group({**settings, "params": own, "lr": rate, **changed})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
-from de3bert.training.passes import exit_logits
+from de3bert.training.inference import exit_logits
 from de3bert.training.rows import Rows
 
 __all__ = ["exit_accuracy", "notes_on", "separation"]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from de3bert.exits.calibrate import full_score
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
-from de3bert.exits.report import Line
 from de3bert.exits.trace import Trace
+from de3bert.exits.trade_off import Line
 from de3lab.analysis.bootstrap import resampled_scores
 from de3lab.analysis.differences import difference
 from de3lab.statistics import described

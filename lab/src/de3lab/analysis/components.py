@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.exits.family import Family
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.methods import METHODS
 from de3lab.analysis.analysis import ANALYSES, Analysis
 from de3lab.analysis.arguments import check_alike, chosen_speeds, enough_rows, one_lambda

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.errors import UsageError
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.sweep import signal_matrix
 from de3bert.exits.trace import Trace
 from de3lab.analysis.analysis import ANALYSES, Analysis

@@ -95,7 +95,7 @@ def _kind(label: str, runs: Sequence[Subject], length: int) -> dict[str, Any]:
             "exported from."
         )
     backend: Any = subject.classifier.backend
-    longest = subject.classifier.config.max_length
+    longest = subject.classifier.info.max_length
     if not 1 <= length <= longest:
         raise UsageError(
             f"{subject.path} takes texts of 1 to {longest} tokens, got --length {length}."

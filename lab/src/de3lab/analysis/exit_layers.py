@@ -8,8 +8,8 @@ from typing import Any
 
 from de3bert.errors import UsageError
 from de3bert.exits.calibrate import default_family
-from de3bert.exits.cost import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.family import Family
+from de3bert.exits.layer_speedup import exit_histogram, layer_speedup, layers_mean
 from de3bert.exits.metrics import score
 from de3bert.exits.replay import replay
 from de3bert.figures.exits import draw_exits

@@ -75,9 +75,7 @@ def _vectors(
 ) -> dict[int, Floats]:
     import torch
 
-    found = {
-        layer: np.zeros((len(rows), backend.facts.hidden_size), np.float32) for layer in layers
-    }
+    found = {layer: np.zeros((len(rows), backend.info.hidden_size), np.float32) for layer in layers}
     order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
     starts = range(0, len(rows), batch_size)
     for start in track(starts, progress):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.exits.curve import curve
-from de3bert.exits.signal import Signal
+from de3bert.exits.signals.parse import Signal
 from de3bert.exits.trace import Trace
 from de3lab.figures.over_values import ValueLine, draw_over_values
 

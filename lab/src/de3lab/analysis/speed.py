@@ -67,7 +67,7 @@ def measure_speed(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
     _check_differ(timed)
     operations, counter = counted(subject, tokens)
     thresholds = [
-        {"tau": tau, **_described(each, tokens, operations, classifier.config.base_depth)}
+        {"tau": tau, **_described(each, tokens, operations, classifier.info.base_depth)}
         for tau, each in zip(taus, timed[1:], strict=True)
     ]
     return {
@@ -81,7 +81,7 @@ def measure_speed(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
         "load": load,
         "cores": len(os.sched_getaffinity(0)),
         "counted_by": counter,
-        "full": _described(timed[0], tokens, operations, classifier.config.base_depth),
+        "full": _described(timed[0], tokens, operations, classifier.info.base_depth),
         "thresholds": thresholds,
         "correlations": {
             name: pearson([t["layers"] for t in thresholds], [t[name] for t in thresholds])

@@ -8,8 +8,8 @@ from typing import Any
 
 from de3bert.errors import UsageError
 from de3bert.exits.curve import Curve, curve
-from de3bert.exits.report import Line
 from de3bert.exits.trace import Trace
+from de3bert.exits.trade_off import Line
 from de3lab.analysis.analysis import ANALYSES, Analysis
 from de3lab.analysis.arguments import chosen_speeds
 from de3lab.analysis.comparison_tables import SPEED

@@ -75,14 +75,14 @@ class Subject:
         """The options that the model's method was trained with, as far as they are known."""
         if self.is_trace:
             return dict(self.trace.info.get("method_options") or {})
-        return dict(self.classifier.config.method_options)
+        return dict(self.classifier.info.method_options)
 
     @cached_property
     def method(self) -> str:
         """The name of the method, or "unknown" where an old trace does not say it."""
         if self.is_trace:
             return str(self.trace.info.get("method", "unknown"))
-        return self.classifier.config.method
+        return self.classifier.info.method
 
     @property
     def own_lambda(self) -> float:

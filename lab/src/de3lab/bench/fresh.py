@@ -20,7 +20,7 @@ start = time.perf_counter()
 import de3bert
 classifier = de3bert.load(sys.argv[1])
 text = "it reads a text of some words and says what it is"
-classifier.predict([(text, text) if classifier.config.text_pairs else text])
+classifier.predict([(text, text) if classifier.info.text_pairs else text])
 seconds = time.perf_counter() - start
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 resident, peak = (int(status[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))

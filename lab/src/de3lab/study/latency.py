@@ -13,8 +13,8 @@ from de3bert.bench.contender import ORT_POOL
 from de3bert.bench.timing import alternate
 from de3bert.errors import De3Error
 from de3bert.exits.calibrate import curves_of
+from de3bert.exits.cost_model import CostModel
 from de3bert.exits.family import Family
-from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
 from de3bert.machine import machine
 from de3bert.methods import METHODS

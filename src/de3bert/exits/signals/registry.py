@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.exits import one_row, signals
+from de3bert.exits.signals import formulas, single_row
 from de3bert.exits.view import ExitView
 from de3bert.registry import Registry
 
@@ -59,13 +59,13 @@ SIGNALS: Registry[SignalKind] = Registry("signal")
 
 
 def _distance_ratio(view: ExitView, params: Params) -> Values:
-    ratio: Values = signals.distance_ratio(*signals.nearest_two(view.logits, view.distances))
+    ratio: Values = formulas.distance_ratio(*formulas.nearest_two(view.logits, view.distances))
     return ratio
 
 
 def _edr(view: ExitView, params: Params) -> Values:
-    local = signals.entropy(view.logits)
-    fused: Values = signals.edr(local, _distance_ratio(view, params), params["lambda"])
+    local = formulas.entropy(view.logits)
+    fused: Values = formulas.edr(local, _distance_ratio(view, params), params["lambda"])
     return fused
 
 
@@ -81,25 +81,25 @@ def _logits_only(function: Callable[..., Values], **options: bool) -> Callable[.
 
 SIGNALS.add(
     "entropy",
-    SignalKind(_logits_only(signals.entropy), safest=0.0, one_row=one_row.entropy, range=UNIT),
+    SignalKind(_logits_only(formulas.entropy), safest=0.0, one_row=single_row.entropy, range=UNIT),
 )
 SIGNALS.add(
     "max_probability",
     SignalKind(
-        _logits_only(signals.max_probability),
+        _logits_only(formulas.max_probability),
         rising=True,
         safest=1.0,
-        one_row=one_row.max_probability,
+        one_row=single_row.max_probability,
         range=UNIT,
     ),
 )
 SIGNALS.add(
     "energy",
-    SignalKind(_logits_only(signals.energy), safest=0.0, one_row=one_row.energy, range=UNIT),
+    SignalKind(_logits_only(formulas.energy), safest=0.0, one_row=single_row.energy, range=UNIT),
 )
 SIGNALS.add(
     "raw_energy",
-    SignalKind(_logits_only(signals.energy, normalised=False), one_row=one_row.raw_energy),
+    SignalKind(_logits_only(formulas.energy, normalised=False), one_row=single_row.raw_energy),
 )
 SIGNALS.add(
     "distance_ratio",
@@ -107,8 +107,8 @@ SIGNALS.add(
         _distance_ratio,
         needs_distances=True,
         safest=0.0,
-        one_row=one_row.distance_ratio,
-        worst=one_row.worst_distance_ratio,
+        one_row=single_row.distance_ratio,
+        worst=single_row.worst_distance_ratio,
         range=UNIT,
     ),
 )
@@ -119,8 +119,8 @@ SIGNALS.add(
         defaults={"lambda": 1.0},
         needs_distances=True,
         safest=0.0,
-        one_row=one_row.edr,
-        worst=one_row.worst_edr,
+        one_row=single_row.edr,
+        worst=single_row.worst_edr,
         range=UNIT,
     ),
 )
@@ -130,7 +130,7 @@ SIGNALS.add(
         _certainty,
         rising=True,
         safest=1.0,
-        one_row=one_row.certainty,
+        one_row=single_row.certainty,
         needs_certainty=True,
         range=UNIT,
     ),

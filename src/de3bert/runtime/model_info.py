@@ -12,11 +12,11 @@ from de3bert.limits import check_sizes
 from de3bert.printable import cut_list, printable
 from de3bert.tasks import task_of
 
-__all__ = ["Facts"]
+__all__ = ["ModelInfo"]
 
 
 @dataclass(frozen=True)
-class Facts:
+class ModelInfo:
     """The parts of a model's config that do not concern its layers."""
 
     label_names: tuple[str, ...]
@@ -43,11 +43,11 @@ class Facts:
     keeps_memory: bool = False  # an exit reads the exits before it: none can be left out
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Facts:
+    def of(cls, config: Mapping[str, Any]) -> ModelInfo:
         """Reads a config as JSON has it; De3Error names what is missing or makes no sense."""
         check_sizes(config, "The model's config")
         try:
-            facts = cls(
+            info = cls(
                 label_names=_label_names(config["id2label"]),
                 exit_layers=_exit_layers(config["exit_layers"]),
                 max_length=_whole(config, "max_length"),
@@ -75,7 +75,7 @@ class Facts:
             raise _damaged(f"{error} is missing") from error
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise _damaged(str(error)) from error
-        return facts
+        return info
 
 
 def _damaged(reason: str) -> De3Error:

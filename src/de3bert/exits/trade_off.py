@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.exits.calibrate import curves_of, default_family
+from de3bert.exits.cost_model import CostModel
 from de3bert.exits.curve import Curve
 from de3bert.exits.family import Family
-from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
 
 __all__ = ["Line", "TradeOff", "default_families", "trade_off", "trade_off_of"]

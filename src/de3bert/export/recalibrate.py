@@ -16,7 +16,7 @@ from de3bert.exits.rules import FixedLayer, Full, Patience
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.evaluate import class_numbers, trace_table
 from de3bert.runtime.load import load
-from de3bert.runtime.points import store_points
+from de3bert.runtime.stored_points import store_points
 
 __all__ = ["Recalibrated", "calibration_rows", "check_table", "recalibrate"]
 
@@ -90,7 +90,7 @@ def recalibrate(
     """
     forced = check_table(model, table, force)
     bundle = load(folder)
-    metric = model.config.metric
+    metric = model.info.metric
     before = trace_table(model, table, progress=progress)
     after = trace_table(bundle, table, progress=progress)
     full = Policy.parse("full")
@@ -112,7 +112,7 @@ def recalibrate(
             "score": [old["score"], new.measured["score"]],
             "layer_speedup": [old["layer_speedup"], new.measured["layer_speedup"]],
         }
-    default = model.config.default_point
+    default = model.info.default_point
     store_points(folder, kept, default=default, replace=True)
     return report
 

@@ -200,7 +200,7 @@ class CostModel:
             tokenise: milliseconds to tokenise one text, by its length; by default nothing.
             info: what was measured.
         """
-        from de3bert.exits.timing_fit import fit_batches
+        from de3bert.exits.cost_fit import fit_batches
 
         table = sorted((tokenise or {0: 0.0}).items())
         lengths, spent = (tuple(column) for column in zip(*table, strict=True))

@@ -10,13 +10,13 @@ from typing import Any
 from de3bert.errors import UsageError
 from de3bert.exits.calibrate import LAMBDA_GRID, curves_of, families_of, full_score, measure
 from de3bert.exits.choose import choose, fastest
+from de3bert.exits.cost_model import CostModel
 from de3bert.exits.curve import Curve
 from de3bert.exits.family import Family
 from de3bert.exits.points import OperatingPoint, Target
 from de3bert.exits.policy import Policy
 from de3bert.exits.rules import Full
 from de3bert.exits.subsets import Layers, Step, cheapest
-from de3bert.exits.timing import CostModel
 from de3bert.exits.trace import Trace
 
 __all__ = ["Placement", "place_exits"]

@@ -12,10 +12,11 @@ from tests.exits import slow
 from tests.exits.traces import small_traces
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import ExitView, Policy, Signal, one_row
+from de3bert.exits import ExitView, Policy, Signal
 from de3bert.exits.replay import exit_indices
 from de3bert.exits.rules import COMPARE, Threshold
-from de3bert.exits.signal import SIGNALS, SignalKind
+from de3bert.exits.signals import single_row
+from de3bert.exits.signals.parse import SIGNALS, SignalKind
 
 EXTREME = [0.0, -0.0, 1.0, -math.inf, -1e30, -1e31, 1e30, 700.0, -745.0, 36.7, 1e308, -1e308]
 LOGIT = st.floats(-40, 40) | st.floats(-40, 40, width=32) | st.sampled_from(EXTREME)
@@ -155,9 +156,9 @@ def test_within_rounding_of_the_threshold_the_array_function_decides(monkeypatch
 def test_plain_python_agrees_with_the_definition():
     logits, distances = [0.3, 2.0, -1.0], [0.9, 0.2, 0.4]
     local, ratio = slow.entropy(logits), slow.distance_ratio(logits, distances)
-    assert one_row.entropy(logits, None, {}) == pytest.approx(local, rel=1e-14)
-    assert one_row.distance_ratio(logits, distances, {}) == pytest.approx(ratio, rel=1e-14)
-    fused = one_row.edr(logits, distances, {"lambda": 1.5})
+    assert single_row.entropy(logits, None, {}) == pytest.approx(local, rel=1e-14)
+    assert single_row.distance_ratio(logits, distances, {}) == pytest.approx(ratio, rel=1e-14)
+    fused = single_row.edr(logits, distances, {"lambda": 1.5})
     assert fused == pytest.approx(slow.edr(local, ratio, 1.5), rel=1e-14)
 
 
@@ -195,9 +196,9 @@ def test_missing_distances_are_the_same_error():
 
 
 def test_many_classes_go_the_array_way(monkeypatch):
-    classes = one_row.FEW_CLASSES + 1
+    classes = single_row.FEW_CLASSES + 1
     view = ExitView(4, np.linspace(0, 1, classes)[None])
-    monkeypatch.setattr(one_row.math, "exp", lambda value: pytest.fail("went the slow way"))
+    monkeypatch.setattr(single_row.math, "exp", lambda value: pytest.fail("went the slow way"))
     assert Signal("entropy").of_row(view) == Signal("entropy")(view)[0]
     broken = view.logits.copy()
     broken[0, -1] = np.nan

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from de3bert.errors import UsageError
-from de3bert.exits.timing import BatchCost, TimeSample
+from de3bert.exits.cost_model import BatchCost, TimeSample
 
 __all__ = ["fit_batches"]
 

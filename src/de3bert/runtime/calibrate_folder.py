@@ -19,10 +19,10 @@ from de3bert.methods import METHODS
 from de3bert.printable import cut_list
 from de3bert.runtime.backends import checked_backend, chosen_backend
 from de3bert.runtime.evaluate import numbers_of, trace_table
-from de3bert.runtime.facts import Facts
 from de3bert.runtime.load import load, read_config
-from de3bert.runtime.points import check_place, check_point_name, store_points
+from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.profile import check_measured_by, read_profile
+from de3bert.runtime.stored_points import check_place, check_point_name, store_points
 from de3bert.runtime.weights import weights_sha256
 from de3bert.tasks import TASKS
 
@@ -70,8 +70,8 @@ def calibrate_model(
     check_point_name(name)
     check_place(folder)
     chosen_backend(str(folder), checked_backend(backend))
-    facts = Facts.of(read_config(folder))
-    task = TASKS[facts.task]
+    info = ModelInfo.of(read_config(folder))
+    task = TASKS[info.task]
     task.check_target(wanted, traffic_asked)
     cost = None if task.joint else read_profile(folder, weights_sha256(folder))
     if wanted.is_time and cost is None:
@@ -81,12 +81,12 @@ def calibrate_model(
         )
     if wanted.is_time and cost is not None:
         check_measured_by(cost, folder, backend)
-    metric = metric or facts.metric
-    task.check_metric(metric, facts.label_names)
+    metric = metric or info.metric
+    task.check_metric(metric, info.label_names)
     families = [family] if isinstance(family, str) else family
-    parsed = [Family.parse(text) for text in families or METHODS[facts.method].families]
+    parsed = [Family.parse(text) for text in families or METHODS[info.method].families]
     if wanted.kind != "full":
-        _check_families(parsed, facts)
+        _check_families(parsed, info)
     if wanted.keep:
         check_keep(parsed)
     force = force or wanted.kind == "full"  # nothing is chosen there
@@ -94,18 +94,18 @@ def calibrate_model(
     if table is not None:
         _check_labels(table.labels is not None, wanted, table.source)
         if table.labels is not None:
-            labels = task.unit_numbers(numbers_of(facts, table))
-            check_rows(labels, facts.label_names, force=force, rows=len(table), unit=task.counted)
+            labels = task.unit_numbers(numbers_of(info, table))
+            check_rows(labels, info.label_names, force=force, rows=len(table), unit=task.counted)
         recorded = trace_table(load(folder, backend=backend), table, **asked)  # type: ignore[arg-type]
     else:
         recorded = Trace.load(str(trace))
-        _check_trace(recorded, facts, folder)
+        _check_trace(recorded, info, folder)
         _check_labels(recorded.labels is not None, wanted, str(trace))
     known = recorded.labels is not None
     judged = recorded if known else recorded.self_labelled()
     # What the model says of texts need not be every class: only labels must be.
     forced = check_rows(
-        judged.known_labels, facts.label_names if known else (), force=force,
+        judged.known_labels, info.label_names if known else (), force=force,
         rows=judged.sentences, unit=task.counted,
     )  # fmt: skip
     traffic = None
@@ -117,25 +117,25 @@ def calibrate_model(
             )
         texts = replace(unlabelled, labels=None)
         traffic = trace_table(load(folder, backend=backend), texts, **asked)  # type: ignore[arg-type]
-    families = families or _declared_families(facts.method, recorded)
-    lambdas = WIDE_LAMBDA_GRID if wide else METHODS[facts.method].lambdas or LAMBDA_GRID
+    families = families or _declared_families(info.method, recorded)
+    lambdas = WIDE_LAMBDA_GRID if wide else METHODS[info.method].lambdas or LAMBDA_GRID
     point = calibrate(
         recorded, wanted, name=name, family=families, lambdas=lambdas, metric=metric, cost=cost,
         traffic=traffic,
     )  # fmt: skip
     found = doubts(point.measured, judged.known_labels, recorded.predictions[:, -1])
     if wanted.confidence is not None:
-        found += _known_rows(recorded, facts)
+        found += _known_rows(recorded, info)
     point = with_warnings(point, [*forced, *found])
     store_points(folder, [point], default=name if default else None)
     return point
 
 
-def _known_rows(trace: Trace, facts: Facts) -> list[str]:
+def _known_rows(trace: Trace, info: ModelInfo) -> list[str]:
     """A promise rests on rows that nothing was chosen by."""
     data = trace.info.get("data")
     name = data.get("sha256") if isinstance(data, dict) else None
-    if not name or name not in ((facts.fitted or {}).get("data") or ()):
+    if not name or name not in ((info.fitted or {}).get("data") or ()):
         return []
     return [
         "the exits were fitted with these rows, or their strengths chosen on them, so the promise "
@@ -151,10 +151,10 @@ def _check_labels(known: bool, target: Target, source: str) -> None:
         )
 
 
-def _check_families(families: Sequence[Family], facts: Facts) -> None:
+def _check_families(families: Sequence[Family], info: ModelInfo) -> None:
     """Refuses what no trace of this model can be calibrated with."""
-    method = facts.method
-    if len(facts.exit_layers) == 1:
+    method = info.method
+    if len(info.exit_layers) == 1:
         raise UsageError(
             f"method {method} has no exits to calibrate: the model answers after its last layer "
             "only. Train a method with exits, such as de3, or ask for the target `full`."
@@ -183,21 +183,21 @@ def _can_read(trace: Trace, family: Family) -> bool:
     )
 
 
-def _check_trace(trace: Trace, facts: Facts, folder: str | Path) -> None:
-    if (trace.sentence is not None) != TASKS[facts.task].joint:
+def _check_trace(trace: Trace, info: ModelInfo, folder: str | Path) -> None:
+    if (trace.sentence is not None) != TASKS[info.task].joint:
         raise UsageError(
-            f"The trace is not of {TASKS[facts.task].row}, which {folder} reads: it was made from "
+            f"The trace is not of {TASKS[info.task].row}, which {folder} reads: it was made from "
             "another model."
         )
-    if trace.exit_layers != facts.exit_layers:
+    if trace.exit_layers != info.exit_layers:
         raise UsageError(
             f"The trace has exits at {list(trace.exit_layers)}, the model at "
-            f"{list(facts.exit_layers)}: it was made from another model."
+            f"{list(info.exit_layers)}: it was made from another model."
         )
-    if trace.label_names != facts.label_names:
+    if trace.label_names != info.label_names:
         raise UsageError(
             f"The trace has the classes {cut_list(trace.label_names)}, the model "
-            f"{cut_list(facts.label_names)}: it was made from another model."
+            f"{cut_list(info.label_names)}: it was made from another model."
         )
     made_by = trace.info.get("weights")
     if made_by is not None and made_by != weights_sha256(folder):

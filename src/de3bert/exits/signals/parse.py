@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.errors import De3Error, UsageError
-from de3bert.exits import one_row
-from de3bert.exits.kinds import SIGNALS, Params, SignalKind, Values
 from de3bert.exits.line import one_line, parse_number, shown
+from de3bert.exits.signals import single_row
+from de3bert.exits.signals.registry import SIGNALS, Params, SignalKind, Values
 from de3bert.exits.view import ExitView
 from de3bert.registry import unknown
 
@@ -117,7 +117,7 @@ class Signal:
     def of_row(self, view: ExitView) -> float:
         """The signal of a view's only row: `self(view)[0]` but for rounding. (1, classes) -> ()"""
         compute = self.kind.one_row
-        if compute is None or view.logits.shape[1] > one_row.FEW_CLASSES:
+        if compute is None or view.logits.shape[1] > single_row.FEW_CLASSES:
             return float(self(view)[0])
         distances, certainty = self._distances(view), self._certainty(view)
         row = None if distances is None else distances[0].tolist()

@@ -2,7 +2,7 @@
 
 A live engine with one text asks for one value at every exit. On two or three classes the array
 functions then spend their time on calls, not on arithmetic: the same formula in plain Python takes
-a tenth of it. The formulas and guards are those of `signals`; a test holds the two together.
+a tenth of it. The formulas and guards are those of `formulas`; a test holds the two together.
 NaN comes out as NaN, as there: every guard is written so that a comparison with NaN keeps the NaN.
 """
 
@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from de3bert.exits.signals import DISTANCE_FLOOR, LOWEST_LOGIT, TINY, check_classes
+from de3bert.exits.signals.formulas import DISTANCE_FLOOR, LOWEST_LOGIT, TINY, check_classes
 
 __all__ = [
     "FEW_CLASSES",
