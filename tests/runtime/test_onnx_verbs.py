@@ -41,7 +41,7 @@ def test_a_bundle_takes_over_all_that_the_model_was_told(bundle, pointed_model):
     model = de3bert.load(pointed_model)
     assert bundle.points == model.points
     assert set(bundle.points) == set(POINTS)
-    assert bundle.info == model.config
+    assert bundle.info == model.info
     assert bundle.point_name() == "fast"
 
 
