@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import textwrap
 import time
 from pathlib import Path
@@ -171,7 +172,7 @@ def test_the_second_of_two_trainings_is_refused_at_once(recipe, whole, tmp_path,
     out = tmp_path / "m"
     call = ["train", "--recipe", str(tmp_path / "r.toml"), "--out", str(out), "--quiet"]
     first = subprocess.Popen(
-        [*python(), "-c", HOLD, *call], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [sys.executable, "-c", HOLD, *call], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         text=True,
     )  # fmt: skip
     try:
