@@ -6,7 +6,6 @@ import functools
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from de3bert.errors import De3Error, UsageError
@@ -26,26 +25,19 @@ FULL = "full"
 
 @dataclass(frozen=True)
 class Opening:
-    """How a model was opened, so that it can be opened again, in another process too."""
+    """How a model was opened, so that it can be opened again, in another process too.
+
+    A token is not among it, so that none is pickled or shown.
+    """
 
     source: str  # the whole path of a folder, or a hub id
     device: str | None = None
     threads: int | None = None
     spin: bool = True
     backend: str | None = None  # by name; None takes what is usual for the folder
-
-    @classmethod
-    def of(
-        cls,
-        source: str,
-        device: str | None,
-        threads: int | None,
-        spin: bool,
-        backend: str | None = None,
-    ) -> Opening:
-        folder = Path(source)
-        named = str(folder.absolute()) if folder.exists() else source
-        return cls(named, device, threads, spin, backend)
+    dtype: str | None = None  # by name; None takes that of the stored weights
+    revision: str | None = None  # of a hub id: the commit
+    cache_dir: str | None = None  # of a hub id: where its files are kept
 
 
 class Loaded:
