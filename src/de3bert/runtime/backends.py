@@ -68,23 +68,23 @@ def checked_backend(name: object) -> str | None:
     return asked
 
 
-def chosen_backend(folder: str, asked: str | None, named: str) -> str:
+def chosen_backend(folder: str, asked: str | None, named: str | None = None) -> str:
     """The back end for a folder: the one asked for, if it opens such a thing.
 
     Args:
-        named: what users call it: the folder, or a hub id.
+        named: what users call it, where that is a hub id.
     """
-    kind = _kind(folder)
+    kind, named = _kind(folder), printable(named or folder)
     if asked is None:
         return USUAL[kind]
     if kind not in BACKENDS[asked].opens:
         others = [name for name in BACKENDS if kind in BACKENDS[name].opens]
         way = ""
         if kind == "model folder":
-            way = f" Or make a bundle with: de3 export {printable(named)} --out DIR"
+            way = f" Or make a bundle with: de3 export {named} --out DIR"
         raise UsageError(
             f'The back end "{asked}" runs a {_either(BACKENDS[asked].opens)}, and '
-            f"{printable(named)} is a {kind}. Back ends that run it: {', '.join(others)}.{way}"
+            f"{named} is a {kind}. Back ends that run it: {', '.join(others)}.{way}"
         )
     return asked
 
