@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +54,6 @@ class Loaded:
         self.info: ModelInfo = backend.info
         self.label_names = self.info.label_names
         self.task: Task[Any] = TASKS[self.info.task]
-        self._counts = threading.local()
 
     def __reduce__(self) -> tuple[Callable[[Opening], Any], tuple[Opening]]:
         # Here and not above: to load is to make one of these.
@@ -67,15 +65,6 @@ class Loaded:
                 "send to another process. Save the model and use de3bert.load."
             )
         return reopen, (self.opening,)
-
-    @property
-    def truncated(self) -> int:
-        """Inputs of this thread's last call that were longer than the limit and were cut."""
-        return int(getattr(self._counts, "truncated", 0))
-
-    @truncated.setter
-    def truncated(self, count: int) -> None:
-        self._counts.truncated = count
 
     @property
     def depth(self) -> int:
