@@ -14,10 +14,11 @@ from types import ModuleType
 import pytest
 from tests.docs.pages import DOCS, ROOT
 from tests.export.bundles import pointed_model, trained_bundle
+from tests.fixtures_trained import trained_model
 
 import de3bert
 
-__all__ = ["pointed_model", "trained_bundle"]
+__all__ = ["pointed_model", "trained_bundle", "trained_model"]
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
