@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -17,6 +18,16 @@ __all__ = ["browser", "de3_tagger", "sentee_model", "tokee_model", "word_data"]
 
 # Tiny tensors on busy cores: threads cost more than they give. Must be set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A test process holds torch, transformers and the exporter: half a million objects that the
+# collector would walk again and again, and that are never garbage.
+gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
 
 WORDS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] good bad great awful fine dull joy bore loved hated best worst "

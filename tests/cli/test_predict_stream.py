@@ -12,16 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.warm import python
 
 from de3bert import progress
 
-DE3 = [sys.executable, "-m", "de3bert.cli.main"]
+DE3 = ("-m", "de3bert.cli.main")
 MIXED = b"good\n\ncaf\xe9\nbad\n"
 
 
 def start(*arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*DE3, *map(str, arguments)],
+        [*python(), *DE3, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -146,7 +147,13 @@ def test_answers_come_while_the_input_is_open(trained_model):
 @pytest.mark.parametrize("how", ["strict", "reader", "full"])
 def test_input_that_stays_open_does_not_hold_up_the_end(trained_model, how):
     """The thread that waits for more of it must not hang the program, nor bring it down."""
-    arguments = [*DE3, "predict", str(trained_model), *(["--strict"] if how == "strict" else [])]
+    arguments = [
+        *python(),
+        *DE3,
+        "predict",
+        str(trained_model),
+        *(["--strict"] if how == "strict" else []),
+    ]
     if how == "full" and not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")
     read, write = os.pipe()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 import typer
+from tests.warm import python
 from typer.testing import CliRunner
 
 from de3bert.cli import verbs
@@ -68,7 +68,7 @@ def test_nobody_takes_the_name_of_a_verb_that_is_there(tmp_path, monkeypatch):
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "de3bert.cli.main", *arguments]
+    words = [*python(), "-m", "de3bert.cli.main", *arguments]
     return subprocess.run(words, cwd=folder, capture_output=True, text=True)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.fixtures_trained import toy_rows, write_csv
+from tests.warm import python
 
 VERBS = [
     "demo", "train", "search", "trace", "curve", "calibrate", "evaluate", "predict", "explain",
@@ -216,7 +217,7 @@ def test_inspect(de3, model_copy, toy_data):
 
 
 def run(*arguments: object, **more: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "de3bert.cli.main", *map(str, arguments)]
+    command = [*python(), "-m", "de3bert.cli.main", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
 
 
@@ -230,7 +231,9 @@ def test_a_real_process_keeps_results_and_notes_apart(trained_model, toy_data):
 def test_a_reader_that_goes_away_is_no_error(trained_model, tmp_path):
     rows = tmp_path / "many.txt"
     rows.write_text("a good film\n" * 4000)
-    command = f"{sys.executable} -m de3bert.cli.main predict {trained_model} {rows} | head -n 1"
+    command = (
+        f"{shlex.join(python())} -m de3bert.cli.main predict {trained_model} {rows} | head -n 1"
+    )
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
     assert json.loads(done.stdout)["label"] == "pos"
     assert done.stderr == ""

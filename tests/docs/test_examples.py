@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.fixtures_trained import toy_rows, trained_model
 from tests.training.classifiers import saved, tiny_classifier
+from tests.warm import python
 
 from de3bert.export.bundle import export_model
 
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(name: str, *arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
-    call = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
+    call = [*python(), str(EXAMPLES / name), *map(str, arguments)]
     done = subprocess.run(call, input=given, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr
     return done
@@ -55,7 +55,7 @@ def test_predict_from_a_bundle(tmp_path, trained_model):
 
 @pytest.mark.parametrize("script", sorted(path.name for path in EXAMPLES.glob("*.py")))
 def test_without_arguments_it_says_how_to_use_it(script):
-    call = [sys.executable, str(EXAMPLES / script)]
+    call = [*python(), str(EXAMPLES / script)]
     done = subprocess.run(call, capture_output=True, text=True)
     assert done.returncode == 1
     assert f"python examples/{script}" in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests.docs.pages import DOCS, ROOT, Block, commands, page, split
 from tests.docs.toy_demo import adapted, write_reviews
 from tests.fixtures_trained import trained_model
 from tests.plugins.test_example import installed
+from tests.warm import python
 
 __all__ = ["installed", "trained_model"]
 
@@ -68,7 +68,7 @@ def run(tree: Path, folder: Path, backbone: Path, lines: list[str], site: str) -
     paths = [str(tree / "src"), str(tree), *([site] if site else [])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(tree), str(folder), str(backbone)],
+        [*python(), "-c", DRIVER, str(tree), str(folder), str(backbone)],
         input="\n".join("\t".join(split(line)[1]) for line in lines),
         cwd=folder, env=environment, capture_output=True, text=True, timeout=280,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,10 @@ def model_of(backbone, method: str = "de3", **options) -> EarlyExitForSequenceCl
 
 
 def bert(layers: int = 5, **settings) -> BertModel:
-    config = BertConfig(vocab_size=60, hidden_size=32, num_hidden_layers=layers,
-                        num_attention_heads=4, intermediate_size=64,
-                        max_position_embeddings=64, **settings)  # fmt: skip
+    sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": layers,
+             "num_attention_heads": 4, "intermediate_size": 64,
+             "max_position_embeddings": 64}  # fmt: skip
+    config = BertConfig(**{**sizes, **settings})
     torch.manual_seed(1)
     return BertModel(config)
 
@@ -48,6 +50,12 @@ def saved(model, tokenizer, folder: Path) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def nothing_traced(monkeypatch) -> None:
+    """Each test begins as a process does."""
+    monkeypatch.setattr(templates, "TRACED", OrderedDict())
 
 
 @pytest.fixture
@@ -91,7 +99,57 @@ def test_a_graph_filled_with_other_weights_is_the_graph_that_tracing_gives(
 def test_layers_are_traced_once(traced, tiny_tokenizer, tmp_path):
     source = saved(model_of(bert(6)), tiny_tokenizer, tmp_path / "model")
     export_model(source, tmp_path / "bundle")
-    assert sorted(traced) == ["Distances", "Segment"]  # the start is traced by itself
+    assert sorted(traced) == ["Distances", "Segment", "Start"]
+
+
+def other_weights(model: EarlyExitForSequenceClassification) -> EarlyExitForSequenceClassification:
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(11)
+        for weight in (*model.parameters(), *model.buffers()):
+            if weight.is_floating_point():
+                weight.normal_(std=0.3)
+    return model
+
+
+@pytest.mark.parametrize("method", ["de3", "berxit", "gpfee", "cascadebert"])
+def test_a_second_model_of_the_same_shape_is_not_traced(method, traced, tiny_tokenizer, tmp_path):
+    counts = []
+    for name, change in (("first", lambda model: model), ("second", other_weights)):
+        source = saved(change(model_of(bert(4), method)), tiny_tokenizer, tmp_path / name)
+        export_model(source, tmp_path / f"{name}-bundle")
+        counts.append(len(traced))
+    assert counts[0] == counts[1] > 0
+    model, bundle = (de3bert.load(tmp_path / name) for name in ("second", "second-bundle"))
+    wanted, found = model.trace(TEXTS), bundle.trace(TEXTS)
+    np.testing.assert_allclose(found.logits, wanted.logits, atol=1e-4)
+    assert np.abs(wanted.logits - de3bert.load(tmp_path / "first").trace(TEXTS).logits).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"hidden_act": "relu"},
+        {"layer_norm_eps": 1e-3},
+        {"num_attention_heads": 8},
+    ],
+)
+def test_another_program_of_the_same_shape_is_traced(changed, traced, tiny_tokenizer, tmp_path):
+    for name, settings in (("first", {}), ("second", changed)):
+        source = saved(model_of(bert(2, **settings)), tiny_tokenizer, tmp_path / name)
+        traced.clear()
+        export_model(source, tmp_path / f"{name}-bundle")
+        assert {"Start", "Segment"} <= set(traced)
+
+
+def test_what_is_remembered_holds_no_weights_and_is_bounded(tiny_tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(templates, "KEPT", 2)
+    source = saved(model_of(bert(3)), tiny_tokenizer, tmp_path / "model")
+    export_model(source, tmp_path / "bundle")
+    assert len(templates.TRACED) == 2
+    for template in templates.TRACED.values():
+        held = template.graph.graph.initializers
+        assert template.roles
+        assert all(held[name].const_value is None for name in template.roles)
 
 
 def test_stretches_of_other_lengths_are_other_programs(traced, tiny_tokenizer, tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures_trained import once, toy_data, trained_model
+from tests.warm import python
 
 __all__ = ["toy_data", "trained_model"]
 
@@ -28,7 +29,7 @@ class Shell:
     folder: Path
 
     def __call__(self, *arguments: object, code: int = 0) -> str:
-        command = [sys.executable, "-m", "de3bert.cli.main", *map(str, arguments)]
+        command = [*python(), "-m", "de3bert.cli.main", *map(str, arguments)]
         environment = os.environ | ({"PYTHONPATH": str(self.site)} if self.site else {})
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import python
 
 import de3bert
 from de3bert.errors import De3Error, UsageError
@@ -48,9 +48,7 @@ def store_together(folder: Path) -> dict[str, object]:
     (folder.parent / "ready").mkdir()
     numbers = [str(number) for number in range(PROCESSES)]
     started = [
-        subprocess.Popen(
-            [sys.executable, "-c", STORE, str(folder), number, str(POINTS), str(PROCESSES)]
-        )
+        subprocess.Popen([*python(), "-c", STORE, str(folder), number, str(POINTS), str(PROCESSES)])
         for number in numbers
     ]
     assert [process.wait(timeout=120) for process in started] == [0] * PROCESSES

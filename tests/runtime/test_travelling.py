@@ -7,7 +7,6 @@ import multiprocessing
 import pickle
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -19,6 +18,7 @@ from tests.exits.traces import random_trace
 from tests.export.bundles import BUNDLE_BACKENDS, pointed_model, trained_bundle
 from tests.fixtures_trained import toy_rows
 from tests.runtime.fakes import fake, texts_of
+from tests.warm import python
 
 import de3bert
 from de3bert.errors import De3Error
@@ -81,7 +81,7 @@ def test_threads_are_asked_for_again(folder, backend):
         "same = again.predict('a joy') == clf.predict('a joy')\n"
         "print(again.opening.threads, again.opening.backend, same)\n"
     )
-    command = [sys.executable, "-c", code, str(folder), backend]
+    command = [*python(), "-c", code, str(folder), backend]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout.split() == ["1", backend, "True"], done.stderr
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from tests.fixtures_trained import toy_recipe, toy_rows, write_csv
 from tests.training.test_fit import furthest
+from tests.warm import python
 
 import de3bert
 from de3bert.errors import De3Error
@@ -57,7 +57,7 @@ def killed_in(function: str, calls: int, *arguments: str | Path) -> None:
     """Runs a verb in a process of its own that is killed at the given call of a function."""
     module, _, name = function.partition(":")
     ran = subprocess.run(
-        [sys.executable, "-c", DRIVER, module, name, str(calls), *map(str, arguments)],
+        [*python(), "-c", DRIVER, module, name, str(calls), *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -115,7 +115,7 @@ def test_a_training_that_is_killed_goes_on(recipe, whole, tmp_path, function, ca
 def test_calibration_that_is_killed(model_copy, toy_data):
     call = ["calibrate", model_copy, "--data", toy_data.calibration, "--target", "layers=1.2"]
     assert subprocess.run(
-        [sys.executable, "-m", "de3bert.cli.main", *map(str, call), "--name", "before"],
+        [*python(), "-m", "de3bert.cli.main", *map(str, call), "--name", "before"],
         capture_output=True,
     ).returncode == 0  # fmt: skip
     before = (model_copy / "config.json").read_bytes()
@@ -171,7 +171,7 @@ def test_the_second_of_two_trainings_is_refused_at_once(recipe, whole, tmp_path,
     out = tmp_path / "m"
     call = ["train", "--recipe", str(tmp_path / "r.toml"), "--out", str(out), "--quiet"]
     first = subprocess.Popen(
-        [sys.executable, "-c", HOLD, *call], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [*python(), "-c", HOLD, *call], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         text=True,
     )  # fmt: skip
     try:
@@ -185,7 +185,7 @@ def test_the_second_of_two_trainings_is_refused_at_once(recipe, whole, tmp_path,
                 with pytest.raises(De3Error, match=r"Another training is writing into .*m\.train"):
                     fit(recipe, out, fresh=fresh, progress=False)
         second = subprocess.run(
-            [sys.executable, "-m", "de3bert.cli.main", *call], capture_output=True, text=True
+            [*python(), "-m", "de3bert.cli.main", *call], capture_output=True, text=True
         )
         assert (second.returncode, second.stdout) == (1, "")
         assert "Wait for it to end, or choose another --out" in second.stderr

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 from tests.fixtures_trained import toy_recipe
 from tests.training.test_fit import furthest
+from tests.warm import python
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import write_text
@@ -89,7 +89,7 @@ def test_a_stop_within_an_epoch_is_not_scored(recipe, tmp_path, monkeypatch):
 def test_a_real_signal_to_a_real_process(recipe, uninterrupted, tmp_path):
     out = tmp_path / "m"
     write_text(tmp_path / "r.toml", recipe_text(recipe))
-    command = [sys.executable, "-m", "de3bert.cli.main", "train", "--recipe", "r.toml",
+    command = [*python(), "-m", "de3bert.cli.main", "train", "--recipe", "r.toml",
                "--out", "m", "--quiet"]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

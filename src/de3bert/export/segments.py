@@ -9,6 +9,7 @@ layer that changes a token is part of its context, so that words can be halted b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -25,7 +26,15 @@ from de3bert.model.pooling import Mean
 from de3bert.model.prototypes import TINY
 from de3bert.tasks import TASKS
 
-__all__ = ["Distances", "Segment", "Start", "context_axes", "context_names", "stretches"]
+__all__ = [
+    "Distances",
+    "Segment",
+    "Start",
+    "context_axes",
+    "context_names",
+    "program_kind",
+    "stretches",
+]
 
 Model = EarlyExitModel
 Axes = tuple[str | int, ...]  # per axis: "rows", "tokens", or its fixed size
@@ -185,6 +194,29 @@ class Distances(nn.Module):
             shape=vector.shape,
         )  # fmt: skip
         return nn.functional.linear(length_one, self.unit, self.one).clamp_min(0.0)
+
+
+def program_kind(model: Model) -> Hashable:
+    """Equal for models whose graphs differ in their weights alone, as far as modules tell.
+
+    What a policy or a training reads is no part of a graph. Distances are graphs of their own.
+    """
+    config = model.config.encoder_config.to_dict()
+    backbone = getattr(model.encoder, "backbone", None)
+    settings = {
+        **{name: value for name, value in config.items() if not name.startswith("_")},
+        "attention": getattr(getattr(backbone, "config", None), "_attn_implementation", None),
+        "task": model.config.task,
+        "temperatures": model.config.temperatures,
+        "exit_layers": model.config.exit_layers,
+        "distances": model.prototypes is not None,
+    }
+    parts = ("encoder", "pooling", "heads", "router")
+    modules = [getattr(model, name, None) for name in parts]
+    return (
+        json.dumps(settings, sort_keys=True, default=repr),
+        tuple(None if module is None else module_kind(module) for module in modules),
+    )
 
 
 def _call_kind(call: Call, prepared: Prepared) -> Hashable:

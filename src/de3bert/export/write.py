@@ -20,6 +20,7 @@ from de3bert.export.segments import (
     context_names,
     let_halt,
     pool_weights,
+    program_kind,
     stretches,
 )
 from de3bert.export.templates import Asked, Templates, module_kind
@@ -55,7 +56,7 @@ class GraphWriter:
         pool = pool_weights(model, self.inputs["attention_mask"])
         self.context = context(self.prepared, pool)
         self.names = context_names(model, len(self.axes))
-        self.templates = Templates(templates)
+        self.templates = Templates(program_kind(model), templates)
 
     @torch.no_grad()
     def write(self, folder: Path, layers: tuple[int, ...]) -> tuple[Graph, ...]:
@@ -68,10 +69,14 @@ class GraphWriter:
 
     def start(self, last: int, module: Start | None = None) -> ir.Model:
         """Embeddings and layers 1 to `last`."""
-        module = module or Start(self.model, 1, last)
+        own = module or Start(self.model, 1, last)
         shapes = [{0: ROWS, 1: TOKENS}] * len(self.inputs)
-        outputs = module.outputs + ([] if module.final else self.names)
-        return make_graph(module, list(self.inputs.values()), shapes, list(self.inputs), outputs)
+        outputs = own.outputs + ([] if own.final else self.names)
+        given = list(self.inputs.values())
+        if module is not None:  # somebody else's, which may compute more than a start
+            return make_graph(module, given, shapes, list(self.inputs), outputs)
+        asked = Asked(own, given, shapes, list(self.inputs), outputs)
+        return self.templates.make(asked, ("start", last, tuple(outputs)), self._weights())
 
     def _stretch(self, folder: Path, first: int, last: int) -> Graph:
         file, distances = f"layers-{first:02d}-{last:02d}.onnx", None
@@ -90,11 +95,15 @@ class GraphWriter:
             before = sum(layer < first for layer in self.model.config.exit_layers)
             given.append(torch.zeros(len(hidden), before, hidden.shape[-1]))
             names, shapes = [*names, "memory"], [*shapes, {0: ROWS}]
-        if type(self.model.encoder) is not Encoder:  # a cascade: no two stretches of it are alike
-            return make_graph(module, given, shapes, names, module.outputs)
         asked = Asked(module, given, shapes, names, module.outputs)
+        if type(self.model.encoder) is not Encoder:  # a cascade: no two stretches of it are alike
+            return self.templates.make(asked, ("cascade", first, last), self._weights())
         kind, roles = module.kind(self.prepared), module.roles(self.prepared)
         return self.templates.make(asked, kind, roles)
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        """All weights, each in a role of its own."""
+        return {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
 
     def _distances(self, layer: int) -> ir.Model:
         pooled = torch.zeros(2, self.model.config.hidden_size)
