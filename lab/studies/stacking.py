@@ -82,7 +82,7 @@ class Torch:
         return self.point == "full"
 
     def tokenise(self, texts: Sequence[TextInput]) -> list[TokenRow]:
-        return self.classifier.encode(texts)
+        return self.classifier.encode(texts).rows
 
     def predict(self, texts: Sequence[TextInput], batch_size: int) -> list[Prediction]:
         return self.classifier.predict(texts, point=self.point, batch_size=batch_size)

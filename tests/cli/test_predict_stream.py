@@ -55,6 +55,17 @@ def test_bad_lines_become_lines_with_an_error(de3, trained_model):
     assert (whole.code, whole.json) == (1, said.lines)
 
 
+def test_a_text_that_was_cut_says_so_and_so_does_the_end(de3, trained_model):
+    said = de3("predict", trained_model, stdin=b"good\n" + b"good " * 100 + b"\nbad\n")
+    assert said.code == 0
+    assert set(said.lines[0]) == {"text", "label", "score", "exit_layer", "layers"}
+    assert [row.get("truncated") for row in said.lines] == [None, True, None]
+    assert "1 of 3 texts were cut to 24 tokens" in said.err
+    own = de3("predict", trained_model, stdin=b'{"text": "good", "truncated": 3}\n')
+    assert own.lines[0]["input_truncated"] == 3
+    assert "truncated" not in own.lines[0]
+
+
 def test_strict_stops_at_the_first(de3, trained_model):
     said = de3("predict", trained_model, "--strict", stdin=MIXED)
     assert said.code == 1

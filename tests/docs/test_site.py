@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 import tomllib
@@ -12,8 +13,12 @@ from types import ModuleType
 
 import pytest
 from tests.docs.pages import DOCS, ROOT
+from tests.export.bundles import pointed_model, trained_bundle
+from tests.fixtures_trained import trained_model
 
 import de3bert
+
+__all__ = ["pointed_model", "trained_bundle", "trained_model"]
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -126,3 +131,25 @@ def test_the_architecture_page_names_files_that_there_are():
     homes = (ROOT, ROOT / "src" / "de3bert", ROOT / "lab" / "src", ROOT / "lab" / "src" / "de3lab")
     missing = [name for name in named if not any((home / name).exists() for home in homes)]
     assert not missing
+
+
+def test_the_published_schemas_of_the_product_are_current():
+    made = generator("schemas").schemas()
+    assert {*made} == {"point.json", "bundle.json"}
+    for name, schema in made.items():
+        stored = json.loads((DOCS / "schema" / name).read_text(encoding="utf-8"))
+        assert stored == schema, "run `python docs/generate/schemas.py docs/schema`"
+
+
+def test_a_calibrated_bundle_has_what_its_schemas_name(trained_bundle):
+    made = generator("schemas").schemas()
+    points = json.loads((trained_bundle / "config.json").read_text())["operating_points"]
+    stored = {
+        "point.json": [*points.values()],
+        "bundle.json": [json.loads((trained_bundle / "manifest.json").read_text())],
+    }
+    for name, documents in stored.items():
+        known, needed = made[name]["properties"], made[name]["required"]
+        for document in documents:
+            assert {*needed} <= {*document} <= {*known}
+            assert document.get("version", 1) == 1

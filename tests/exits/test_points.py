@@ -78,10 +78,59 @@ def test_round_trip_through_json():
     assert OperatingPoint.from_json(json.loads(json.dumps(point().to_json()))) == point()
 
 
+def test_what_is_stored_has_a_version_and_older_files_have_none():
+    stored = point().to_json()
+    assert stored.pop("version") == 1
+    assert OperatingPoint.from_json(stored) == point()
+
+
+def test_what_others_add_is_kept_and_numbers_stay_what_they_are():
+    more = {"rows": 3, "score": 1, "score_interval": [0, 0.5], "data": None, "colour": ["red"]}
+    stored = {**point().to_json(), "measured": more, "colour": "red"}
+    found = OperatingPoint.from_json(stored).measured
+    assert json.dumps(dict(found), sort_keys=True) == json.dumps(more, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rows", 3.0),
+        ("rows", True),
+        ("metric", None),
+        ("score", None),
+        ("score", "0.9"),
+        ("score", True),
+        ("score", float("nan")),
+        ("score", float("inf")),
+        ("full_score", 10**16),
+        ("layers_mean", 10**400),
+        ("score_interval", [0.1]),
+        ("score_interval", [0.1, None]),
+        ("score_interval", {"0": 1, "1": 2}),
+        ("predicted_ms", []),
+        ("guarantee", "yes"),
+        ("traffic", [1]),
+        ("data", 3),
+        ("warnings", "one"),
+        ("warnings", [1]),
+    ],
+)
+def test_what_was_measured_is_of_its_type(key, value):
+    with pytest.raises(
+        De3Error, match=f'point "fast" has no sound "{key}" among .* got '
+    ) as caught:
+        OperatingPoint.from_json({**point().to_json(), "measured": {key: value}})
+    assert "Calibrate again" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
         (None, "JSON object"),
+        ({**point().to_json(), "version": 2}, "'fast' is of version 2.*Update de3bert"),
+        ({**point().to_json(), "version": "1"}, '"version"'),
+        ({**point().to_json(), "version": 0}, '"version"'),
+        ({**point().to_json(), "name": 3}, '"name": got 3'),
         ([], "JSON object"),
         ({}, '"name"'),
         ({**point().to_json(), "policy": None}, '"policy"'),

@@ -244,7 +244,7 @@ def test_saving_and_loading_changes_nothing(tiny_backbone, encoder, tmp_path):
     model.eval()
     model.save_pretrained(tmp_path / "m")
     again = EarlyExitForTokenClassification.from_pretrained(tmp_path / "m")
-    assert again.info.task == "token-classification"
+    assert again.config.task == "token-classification"
     with pytest.raises(UsageError, match="Use EarlyExitForTokenClassification"):
         EarlyExitForSequenceClassification.from_pretrained(tmp_path / "m")
     batch = batch_of(encoder, PIECES)

@@ -26,7 +26,7 @@ class BagBackend:
     def encoder(self, texts):
         limit = self.info.max_length
         rows = [[self.words.get(word, 0) for word in text.lower().split()] for text in texts]
-        cut = sum(len(row) > limit for row in rows)
+        cut = [len(row) > limit for row in rows]
         return Encoded([{"input_ids": row[:limit]} for row in rows], cut)
 
     def size(self):

@@ -56,7 +56,8 @@ class FakeBackend:
 
     def encoder(self, texts: Sequence[str]) -> Encoded:
         numbers = [int(text) for text in texts]
-        return Encoded([{"input_ids": [row] * int(self.trace.tokens[row])} for row in numbers], 0)
+        rows = [{"input_ids": [row] * int(self.trace.tokens[row])} for row in numbers]
+        return Encoded(rows, [False] * len(rows))
 
     def start(self, rows: Sequence[dict[str, list[int]]]) -> State:
         numbers = [row["input_ids"][0] for row in rows]

@@ -77,8 +77,8 @@ def test_a_back_end_that_does_not_fit(request, folder, name, words):
         assert word in str(error.value)
 
 
-def test_a_name_on_the_hub_is_no_bundle(monkeypatch):
-    monkeypatch.setattr("de3bert.runtime.load.check_hub", lambda source, wanted: None)
+def test_a_model_folder_on_the_hub_is_no_bundle(trained_model, monkeypatch):
+    monkeypatch.setattr("de3bert.runtime.load.fetched", lambda source, wanted, how: trained_model)
     with pytest.raises(UsageError, match="some/model is a model folder"):
         de3bert.load("some/model", backend="openvino")
 

@@ -47,7 +47,6 @@ def test_without_a_point_the_default_counts_and_full_depth_before_there_is_one(m
 
 def test_no_texts_no_answers(classifier):
     assert classifier.predict([]) == []
-    assert classifier.truncated == 0
 
 
 def test_one_string_is_one_text(classifier):
@@ -79,11 +78,24 @@ def test_a_long_text_is_cut_counted_and_answered(classifier):
     long = " ".join(["good"] * 100)
     fits = " ".join(["good"] * (limit - 2))
     short, cut = classifier.predict(["good film", long])
-    assert classifier.truncated == 1
+    assert (short.truncated, cut.truncated) == (False, True)
     assert short.label == "pos"
     (same,) = classifier.predict([fits])
-    assert classifier.truncated == 0
+    assert not same.truncated
     assert (cut.label, cut.score) == (same.label, pytest.approx(same.score, abs=1e-5))
+
+
+def test_only_a_cut_text_says_so(classifier):
+    short, long = classifier.predict(["good film", " ".join(["good"] * 100)])
+    assert "truncated" not in repr(short)
+    assert "truncated" not in short.to_json()
+    assert repr(long).endswith("layers=4, truncated=True)")
+    assert long.to_json()["truncated"] is True
+    assert eval(repr(short), {"Prediction": type(short)}) == short
+    assert classifier.explain("good " * 100).prediction.truncated
+    assert "truncated" not in classifier.explain("good").to_json()["prediction"]
+    assert classifier.trace(["good", "good " * 100]).info["truncated"] == 1
+    assert classifier.encode(["good", "good " * 100]).cut == [False, True]
 
 
 def test_a_point_that_does_not_exist_lists_those_that_do(model_copy):

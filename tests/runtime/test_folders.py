@@ -37,7 +37,13 @@ def test_a_folder_without_config_says_what_is_there(tmp_path):
 
 
 def test_a_plain_encoder_has_no_exits(tiny_backbone):
-    refused(tiny_backbone, UsageError, '"bert" model', "de3 train --backbone")
+    refused(
+        tiny_backbone,
+        UsageError,
+        '"bert" model',
+        f"de3 attach {tiny_backbone} --data",
+        "de3 train --backbone",
+    )
 
 
 def test_neither_folder_nor_hub_id(tmp_path, monkeypatch):

@@ -251,7 +251,7 @@ def test_answers_come_in_input_order(bundle):
 def test_a_stream_gives_what_a_list_gives(bundle, size):
     texts = [*SOME, "good " * 40]
     streamed = list(bundle.predict_iter(iter(texts), "fast", batch_size=size))
-    assert bundle.truncated == 1
+    assert [each.truncated for each in streamed] == [False] * len(SOME) + [True]
     expected = bundle.predict(texts, "fast", batch_size=size)
     assert answers(streamed) == answers(expected)
     assert [each.score for each in streamed] == pytest.approx(

@@ -89,7 +89,7 @@ def test_vectors_are_those_of_the_model_s_own_pass(request, toy_data, place):
     path = made if place == "trained_model" else made("de3-no-pn-no-dar", pooling="mean")
     table = read_table(toy_data.test, limit=7)
     subject = Subject("x", str(path), table, batch_size=3)
-    rows = subject.classifier.encode(table.inputs())
+    rows = subject.classifier.encode(table.inputs()).rows
     found = representations(subject, rows, [3, 1])
     model = subject.classifier.backend.model
     batch = load_tokenizer(str(path))(table.texts, padding=True, return_tensors="pt")
@@ -109,7 +109,7 @@ def test_vectors_are_those_of_the_model_s_own_pass(request, toy_data, place):
 def test_models_without_prototypes_give_what_their_exits_read(untrained, toy_data):
     table = read_table(toy_data.test, limit=4)
     subject = Subject("x", str(untrained("gpfee")), table)
-    (found,) = representations(subject, subject.classifier.encode(table.inputs()), [2])
+    (found,) = representations(subject, subject.classifier.encode(table.inputs()).rows, [2])
     assert (found.projected, found.prototypes) == (False, None)
     assert np.isfinite(found.vectors).all()
     assert found.vectors.std() > 0

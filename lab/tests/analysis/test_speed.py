@@ -163,7 +163,7 @@ def test_layers_and_operations_are_those_of_the_answers(trained_model, toy_data)
         left = [answer.exit_layer for answer in answers]
         assert each["layers"] == sum(left)
         assert each["layer_speedup"] == pytest.approx(5 * 4 / sum(left))
-        lengths = [len(row["input_ids"]) for row in classifier.encode(table.inputs())]
+        lengths = [len(row["input_ids"]) for row in classifier.encode(table.inputs()).rows]
         expected = 0
         for tokens, layer in zip(lengths, left, strict=True):
             inside = min(layer, 3)  # exits with a projection and two distances

@@ -48,6 +48,11 @@ def test_a_sound_file(tmp_path, given):
         ({"seeds": [1, 1]}, "the seed 1 is there twice"),
         ({"train": {"epoch": 2}}, 'Unknown setting in [train] "epoch". Did you mean "epochs"?'),
         ({"train": {"seed": 2}}, "seeds are in its list `seeds`"),
+        ({"train": {"epochs": 1, "num_train_epochs": 2}},
+         "train: Value error, train.epochs and train.num_train_epochs are one setting"),
+        ({"train": {"warmup_steps": 500}}, "train.warmup_steps is a share of all steps"),
+        ({"train": {"num_train_epoch": 2}}, 'Unknown setting in [train] "num_train_epoch"'),
+        ({"train": {"num_train_epochs": 0}}, "train.epochs: Input should be greater than 0"),
         ({"train": {"epochs": 0}}, "train.epochs: Input should be greater than 0"),
         ({"method": {"de3": {"alhpa": 0.1}}}, 'Unknown option of method de3 "alhpa"'),
         ({"method": {"pabee": {"alpha": 0.1}}}, "[method.pabee] changes nothing here: it shares"),
@@ -55,7 +60,7 @@ def test_a_sound_file(tmp_path, given):
         ({"latency": {"task": "other"}}, "latency.task is other, which is none of the tasks"),
         ({"task": []}, "task: List should have at least 1"),
     ],
-)
+)  # fmt: skip
 def test_refusals(tmp_path, given, changes, said):
     assert said in refused(tmp_path, {**given, **changes})
 
@@ -70,6 +75,10 @@ def test_refusals(tmp_path, given, changes, said):
         ({"calibration_rows": None}, "calibration_rows: Field required"),
         ({"rows": 1}, "rows: Input should be greater than or equal to 2"),
         ({"training": {"epoch": 2}}, 'Unknown setting in [train] "epoch"'),
+        (
+            {"training": {"bf16": True, "mixed_precision": "no"}},
+            "task.0.training: Value error, train.",
+        ),
         ({"colum": "x"}, "task.0.colum: Extra inputs"),
     ],
 )
@@ -102,6 +111,18 @@ def test_a_task_may_train_otherwise(given):
     spec = checked(changed_task(given, 1, training={"epochs": 3}))
     epochs = {job.task.name: (job.train.epochs, job.train.batch_size) for job in plan(spec)}
     assert epochs == {"plain": (1.0, 16), "both": (3.0, 16)}
+
+
+def test_settings_by_the_names_of_training_arguments(given):
+    theirs = {"num_train_epochs": 2, "per_device_train_batch_size": 8, "bf16": False}
+    ours = {"epochs": 2, "batch_size": 8, "mixed_precision": "no"}
+    made, meant = ([job.settings() for job in plan(checked({**given, "train": train}))]
+                   for train in (theirs, ours))  # fmt: skip
+    assert made == meant  # and so runs have the same names
+    for training in ({"epochs": 3}, {"num_train_epochs": 3}):
+        spec = checked(changed_task({**given, "train": theirs}, 1, training=training))
+        epochs = {job.task.name: job.train.epochs for job in plan(spec)}
+        assert epochs == {"plain": 2.0, "both": 3.0}  # a task's replaces the study's
 
 
 def test_the_study_of_the_paper_is_sound():

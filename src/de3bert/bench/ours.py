@@ -35,7 +35,7 @@ class Ours:
         return isinstance(self.policy.rule, Full)
 
     def tokenise(self, texts: Sequence[TextInput]) -> list[TokenRow]:
-        return self.classifier.encode(texts)
+        return self.classifier.encode(texts).rows
 
     def predict(self, texts: Sequence[TextInput], batch_size: int) -> list[Prediction]:
         return self.classifier.predict(texts, policy=self.policy, batch_size=batch_size)

@@ -113,8 +113,8 @@ def _circumstances(
 ) -> dict[str, Any]:
     """When, where and on what; taken before the run, whose own work is no load of others."""
     load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    lengths = [len(row["input_ids"]) for row in bundle.encode(table.inputs())]
-    cut, longest = bundle.truncated, bundle.info.max_length
+    encoded, longest = bundle.encode(table.inputs()), bundle.info.max_length
+    cut = encoded.truncated
     if load > cores / 2:
         warnings.append(f"other programs keep this machine busy (load {load:.1f}): noisy times")
     if cut:
@@ -128,7 +128,7 @@ def _circumstances(
         "bundle": {"folder": request.bundle, "weights": bundle.weights_sha256},
         "data": {"source": table.source, "sha256": table.sha256},
         "texts": len(table),
-        "tokens": token_lengths(lengths),
+        "tokens": token_lengths(encoded.lengths),
         "truncated": cut,
         "rounds": request.rounds,
         "seed": request.seed,

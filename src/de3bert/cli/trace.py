@@ -57,7 +57,7 @@ def run(
         classifier, table, batch_size=batch_size, progress=voice.progress("tracing")
     )
     recorded.save(out)
-    cut = classifier.truncated
+    cut = recorded.info["truncated"]
     if cut:
         limit = classifier.info.max_length
         voice.warn(task.cut.format(count=f"{cut} of {len(table)}", limit=limit))

@@ -32,11 +32,16 @@ class Encoded:
         rows: one dict per text: `input_ids` and whatever else the model reads. A sentence of words
             has `word_ids` too: of each token the number of its word, from 1, and 0 where it is of
             none.
-        truncated: how many texts were longer than the limit and were cut.
+        cut: of each row whether its text was longer than the limit.
     """
 
     rows: list[TokenRow]
-    truncated: int
+    cut: list[bool]
+
+    @property
+    def truncated(self) -> int:
+        """How many were cut."""
+        return sum(self.cut)
 
     @property
     def lengths(self) -> list[int]:

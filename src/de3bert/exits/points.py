@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -40,8 +39,7 @@ RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
 SHARES = ("drop", "accuracy", "agree")
 UNITS = {**{kind: ("%", 100.0) for kind in SHARES}, "latency": ("ms", 1.0)}
 
-
-LARGEST = 10**15  # of anything that was measured
+VERSION = 1  # of stored points
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class OperatingPoint:
             exit_histogram (layer as text -> rows), data, date; with a cost model also
             predicted_ms and predicted_time_speedup; `guarantee` where something is promised,
             `traffic` where the threshold was fitted to unlabelled texts; `warnings` where there
-            were some. Plain JSON values.
+            were some. Plain JSON values; `Measured` has their types.
     """
 
     name: str
@@ -133,7 +131,9 @@ class OperatingPoint:
     measured: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
+        """As it is stored: a `StoredPoint` of the newest version, in plain JSON values."""
         return {
+            "version": VERSION,
             "name": self.name,
             "policy": self.policy.to_json(),
             "target": self.target,
@@ -143,62 +143,15 @@ class OperatingPoint:
     @classmethod
     def from_json(cls, document: object) -> OperatingPoint:
         """Reads what `to_json` wrote; De3Error names the part that is missing or wrong."""
-        if not isinstance(document, Mapping):
-            raise De3Error(f"An operating point is a JSON object, got {reprlib.repr(document)}.")
-        for key, kind in (("name", str), ("policy", str), ("target", str), ("measured", Mapping)):
-            if not isinstance(document.get(key), kind):
-                raise De3Error(
-                    f'The operating point has no sound "{key}": got '
-                    f"{reprlib.repr(document.get(key))}. Calibrate again to write a new one."
-                )
+        # Here and not above: pydantic takes as long to import as all the rest of `exits`.
+        from de3bert.exits.stored_point import StoredPoint
+
+        stored = StoredPoint.read(document)
         try:
-            policy = Policy.from_json(document["policy"])
+            policy = Policy.from_json(stored.policy)
         except UsageError as error:
-            raise De3Error(f"The operating point {shown(document['name'])!r}: {error}") from error
-        _check_measured(shown(document["name"]), document["measured"])
-        return cls(document["name"], policy, document["target"], dict(document["measured"]))
-
-
-def _is_number(value: object) -> bool:
-    if isinstance(value, int):  # of any size in JSON
-        return not isinstance(value, bool) and abs(value) <= LARGEST
-    return isinstance(value, float) and math.isfinite(value)
-
-
-def _is_interval(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-# What is shown of a point, and what each value must be where it is there.
-MEASURED: dict[str, Callable[[object], bool]] = {
-    "rows": lambda value: type(value) is int,
-    "metric": lambda value: isinstance(value, str),
-    "score": _is_number,
-    "score_interval": _is_interval,
-    "full_score": _is_number,
-    "layers_mean": _is_number,
-    "layer_speedup": _is_number,
-    "predicted_ms": _is_number,
-    "predicted_time_speedup": _is_number,
-    "agreement": _is_number,
-    "guarantee": lambda value: isinstance(value, Mapping),
-    "traffic": lambda value: isinstance(value, Mapping),
-    "data": lambda value: value is None or isinstance(value, str | Mapping),
-    "warnings": _is_texts,
-}
-
-
-def _check_measured(name: str, measured: Mapping[str, Any]) -> None:
-    for key, fits in MEASURED.items():
-        if key in measured and not fits(measured[key]):
-            raise De3Error(
-                f'The operating point "{name}" has no sound "{key}" among what was measured: got '
-                f"{reprlib.repr(measured[key])}. Calibrate again to write a new one."
-            )
+            raise De3Error(f"The operating point {shown(stored.name)!r}: {error}") from error
+        return cls(stored.name, policy, stored.target, dict(stored.measured))
 
 
 def _value(kind: str, text: str) -> float:

@@ -16,13 +16,19 @@ MISMATCH = "ignore_mismatched_sizes"  # how transformers says so, with advice th
 OTHER_SIZES = "its weights have other sizes than its config says (classes, exits, layers or widths)"
 
 
-def read_model(source: str) -> EarlyExitModel:
-    """The model of a folder or hub id; De3Error when weights are damaged or missing."""
+def read_model(source: str, dtype: str | None = None) -> EarlyExitModel:
+    """The model of a folder or hub id; De3Error when weights are damaged or missing.
+
+    Args:
+        dtype: what weights become, but for prototypes; None leaves them what they are.
+    """
     local = Path(source).exists()
     try:
         config: Any = from_pretrained(EarlyExitConfig, source)
         kind = MODELS[config.task]
-        loaded: Any = from_pretrained(kind, source, config=config, output_loading_info=True)
+        loaded: Any = from_pretrained(
+            kind, source, config=config, dtype=dtype or "auto", output_loading_info=True
+        )
     except De3Error:
         raise
     except Exception as error:  # safetensors, json and hub errors have no common base

@@ -35,7 +35,7 @@ class TextEncoder:
 
     def __call__(self, inputs: Sequence[TextInput]) -> Encoded:
         if not inputs:
-            return Encoded([], 0)
+            return Encoded([], [])
         pairs = isinstance(inputs[0], tuple)
         first = [text[0] if pairs else text for text in inputs]
         second = [text[1] for text in inputs] if pairs else None
@@ -43,7 +43,7 @@ class TextEncoder:
             batch = self.tokenizer(
                 first, second, truncation=True, max_length=self.max_length, padding=False
             )
-        cut = sum(bool(one.overflowing) for one in batch.encodings or ())
+        cut = [bool(one.overflowing) for one in batch.encodings or ()]
         names = list(batch.keys())
         rows = [{n: batch[n][i] for n in names} for i in range(len(inputs))]
         return Encoded(rows, cut)

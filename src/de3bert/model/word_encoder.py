@@ -32,7 +32,7 @@ class WordEncoder(TextEncoder):
 
     def __call__(self, sentences: Sequence[Any]) -> Encoded:
         if not sentences:
-            return Encoded([], 0)
+            return Encoded([], [])
         words = [list(sentence) for sentence in sentences]
         batch = self._tokenize(words)
         mended = known_words(words, batch.encodings or (), self.unknown)
@@ -42,7 +42,7 @@ class WordEncoder(TextEncoder):
             {**{name: batch[name][index] for name in batch}, "word_ids": word_row(encoding)}
             for index, encoding in enumerate(batch.encodings or ())
         ]
-        return Encoded(rows, sum(bool(one.overflowing) for one in batch.encodings or ()))
+        return Encoded(rows, [bool(one.overflowing) for one in batch.encodings or ()])
 
     def _tokenize(self, sentences: list[list[str]]) -> BatchEncoding:
         with self.alone:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from de3bert.errors import De3Error, UsageError
 from de3bert.printable import printable
 from de3bert.registry import Registry
-from de3bert.runtime.arguments import checked_name
+from de3bert.runtime.arguments import DTYPES, checked_name
 from de3bert.runtime.engine import Backend
 from de3bert.runtime.manifest import is_bundle
 
@@ -41,10 +41,12 @@ class BackendPart:
 
     Attributes:
         opens: what it runs: bundles, model folders (a hub id is one) or both.
-        open: makes a `Backend` of a folder or hub id; imports what is heavy only now.
+        open: makes a `Backend` of a folder (of a hub id that in the hub's cache); imports what is
+            heavy only now.
         modules: what must be importable for that.
         install: what pip installs to get them.
         devices: the devices it takes; None leaves that to the back end.
+        dtypes: the precisions it can be asked for.
     """
 
     opens: frozenset[Kind]
@@ -52,6 +54,7 @@ class BackendPart:
     modules: tuple[str, ...] = ()
     install: str = ""
     devices: tuple[str, ...] | None = ("cpu",)
+    dtypes: tuple[str, ...] = ()
 
 
 BACKENDS: Registry[BackendPart] = Registry("back end")
@@ -65,28 +68,33 @@ def checked_backend(name: object) -> str | None:
     return asked
 
 
-def chosen_backend(source: str, asked: str | None) -> str:
-    """The back end for a folder or hub id: the one asked for, if it opens such a thing."""
-    kind = _kind(source)
+def chosen_backend(folder: str, asked: str | None, named: str | None = None) -> str:
+    """The back end for a folder: the one asked for, if it opens such a thing.
+
+    Args:
+        named: what users call it, where that is a hub id.
+    """
+    kind, named = _kind(folder), printable(named or folder)
     if asked is None:
         return USUAL[kind]
     if kind not in BACKENDS[asked].opens:
         others = [name for name in BACKENDS if kind in BACKENDS[name].opens]
         way = ""
         if kind == "model folder":
-            way = f" Or make a bundle with: de3 export {printable(source)} --out DIR"
+            way = f" Or make a bundle with: de3 export {named} --out DIR"
         raise UsageError(
             f'The back end "{asked}" runs a {_either(BACKENDS[asked].opens)}, and '
-            f"{printable(source)} is a {kind}. Back ends that run it: {', '.join(others)}.{way}"
+            f"{named} is a {kind}. Back ends that run it: {', '.join(others)}.{way}"
         )
     return asked
 
 
 def open_backend(source: str, opening: Opening) -> Backend:
-    """Opens a folder or hub id with the back end that `opening` names."""
+    """Opens a folder with the back end that `opening` names."""
     assert opening.backend is not None  # see chosen_backend
     part = BACKENDS[opening.backend]
     _check_device(part, opening, _kind(source))
+    _check_dtype(part, opening, _kind(source))
     check_installed(opening.backend)
     return part.open(source, opening)
 
@@ -111,6 +119,18 @@ def _check_device(part: BackendPart, opening: Opening, kind: Kind) -> None:
     )
 
 
+def _check_dtype(part: BackendPart, opening: Opening, kind: Kind) -> None:
+    if opening.dtype is None or opening.dtype in part.dtypes:
+        return
+    taken = f" It takes: {', '.join(part.dtypes)}." if part.dtypes else ""
+    if kind == "bundle":
+        taken = " The precision of a bundle was chosen by `de3 export` (--int8)."
+    raise UsageError(
+        f'The back end "{opening.backend}" runs a {kind} in the precision that it has, got '
+        f'dtype="{opening.dtype}".{taken} Leave dtype out.'
+    )
+
+
 def check_installed(name: str) -> None:
     """De3Error when a library is missing that the back end `name` needs."""
     part = BACKENDS[name]
@@ -127,7 +147,7 @@ def check_installed(name: str) -> None:
 def _open_torch(source: str, opening: Opening) -> Backend:
     from de3bert.runtime.torch_load import load_torch
 
-    return load_torch(source, opening.device, opening.threads)
+    return load_torch(source, opening.device, opening.threads, opening.dtype)
 
 
 def _open_onnx(source: str, opening: Opening) -> Backend:
@@ -150,6 +170,7 @@ BACKENDS.add(
         modules=("torch", "transformers"),
         install="de3bert[train]",
         devices=None,  # torch knows which are there
+        dtypes=DTYPES,
     ),
 )
 BACKENDS.add(

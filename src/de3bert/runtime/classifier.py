@@ -105,6 +105,8 @@ class Classifier(Loaded, Generic[Answer]):
         Texts come as one str, a list, a tuple, a generator, an array or a column of str (numpy,
         pandas, Arrow); pairs as tuples or lists of two; sentences as lists of words.
 
+        An answer says in `truncated` whether its text was cut to the model's limit.
+
         Rows that have left are dropped from the batch before the next layer; label and exit layer
         are those of one-by-one prediction, whatever the batch size.
 
@@ -114,16 +116,15 @@ class Classifier(Loaded, Generic[Answer]):
         size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
         inputs, encoded = self._encoded(texts)
-        self.truncated = encoded.truncated
-        return self._answers(inputs, encoded.rows, chosen, size)
+        return self._answers(inputs, encoded, chosen, size)
 
     def _answers(
-        self, inputs: list[Any], rows: list[TokenRow], policy: Policy, batch_size: int
+        self, inputs: list[Any], encoded: Encoded, policy: Policy, batch_size: int
     ) -> list[Answer]:
-        if not rows:
+        if not encoded.rows:
             return []
-        outcome = self._run(rows, policy, batch_size)
-        return self.task.answers(inputs, rows, outcome, self.label_names, self.depth)
+        outcome = self._run(encoded.rows, policy, batch_size)
+        return self.task.answers(inputs, encoded, outcome, self.label_names, self.depth)
 
     def _run(self, rows: list[TokenRow], policy: Policy, batch_size: int) -> Outcome:
         if isinstance(policy.rule, BanditRule | KeepRule):
@@ -173,27 +174,22 @@ class Classifier(Loaded, Generic[Answer]):
     ) -> Iterator[Answer]:
         """Answers to a stream of texts or sentences, in order, without holding all of it in memory.
 
-        Reads some batches ahead, so that rows of similar length share one. `truncated` counts over
-        the whole stream.
+        Reads some batches ahead, so that rows of similar length share one.
         """
         size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
         return self._stream(as_stream(texts, self.info.text_pairs), chosen, size)
 
     def _stream(self, texts: Iterator[Any], policy: Policy, batch_size: int) -> Iterator[Answer]:
-        cut, first = 0, 1
+        first = 1
         while ahead := list(itertools.islice(texts, WINDOW * batch_size)):
             inputs, encoded = self._encoded(ahead, first)
-            answers = self._answers(inputs, encoded.rows, policy, batch_size)
-            cut, first = cut + encoded.truncated, first + len(ahead)
-            self.truncated = cut
-            yield from answers
+            yield from self._answers(inputs, encoded, policy, batch_size)
+            first += len(ahead)
 
-    def encode(self, texts: Texts) -> list[TokenRow]:
-        """Token rows; counts in `truncated` the texts that were cut to the model's limit."""
-        encoded = self._encoded(texts)[1]
-        self.truncated = encoded.truncated
-        return encoded.rows
+    def encode(self, texts: Texts) -> Encoded:
+        """Token rows, and which of them were cut to the model's limit."""
+        return self._encoded(texts)[1]
 
     def _encoded(self, texts: Texts, first: int | None = None) -> tuple[list[Any], Encoded]:
         inputs = self.task.inputs(texts, self.info.text_pairs, first)
@@ -212,7 +208,8 @@ class Classifier(Loaded, Generic[Answer]):
         """One full-depth pass that records every exit: the material of curves and calibration.
 
         Distances are recorded where the model has prototypes, unless `distances` is False, and
-        certainty where it has a router. Speed-ups on it refer to the model's `base_depth`.
+        certainty where it has a router. Speed-ups on it refer to the model's `base_depth`. How many
+        texts were cut to the model's limit is `truncated` in its `info`.
 
         Args:
             labels: the number of each text's class, (rows,), or of the tags of each sentence, a
@@ -222,7 +219,8 @@ class Classifier(Loaded, Generic[Answer]):
         if distances is None:
             self._check_prototypes()
             distances = self.has_prototypes and len(self.backend.exit_layers) > 1
-        rows = self.encode(texts)
+        encoded = self.encode(texts)
+        rows = encoded.rows
         if not rows:
             raise UsageError(f"There are no {self.task.row} to trace.")
         sentence, tokens = sentence_of(rows), [len(row["input_ids"]) for row in rows]
@@ -240,6 +238,7 @@ class Classifier(Loaded, Generic[Answer]):
                 "model": self.source,
                 "method": self.info.method,
                 "method_options": dict(self.info.method_options),
+                "truncated": encoded.truncated,
                 **(info or {}),
             },
             certainty=found.certainty,
@@ -269,7 +268,8 @@ class Classifier(Loaded, Generic[Answer]):
         left = int(replay(trace, now).exit_layers[0])
         layers = explained_layers(trace, left, lambda_of(chosen, self.info))
         own = next(row for row in layers if row.leaves)
-        prediction = Prediction(own.label, own.score, left, self.depth)
+        cut = bool(trace.info["truncated"])
+        prediction = Prediction(own.label, own.score, left, self.depth, cut)
         joined = given if isinstance(given, str) else " | ".join(given)
         return Explanation(joined, str(chosen), prediction, layers)
 

@@ -127,7 +127,7 @@ def trace_table(
     trace = classifier.trace(
         table.inputs(), labels, batch_size=batch_size, info=info, progress=progress
     )
-    trace.info["data"]["truncated"] = classifier.truncated
+    trace.info["data"]["truncated"] = trace.info["truncated"]
     return trace
 
 
@@ -136,7 +136,7 @@ def token_layers_mean(classifier: Classifier[Any], table: Table[Any]) -> float |
     layers = getattr(classifier.backend, "token_layers", None)
     if layers is None:
         return None
-    return float(layers.mean([row["input_ids"] for row in classifier.encode(table.inputs())]))
+    return float(layers.mean([row["input_ids"] for row in classifier.encode(table.inputs()).rows]))
 
 
 def evaluate(
@@ -172,7 +172,7 @@ def evaluate(
         point=classifier.point_name(point) if policy is None else None,
         policy=str(chosen),
         rows=len(labels),
-        truncated=classifier.truncated,
+        truncated=sum(answer.truncated for answer in answers),
         metric=metric,
         score=scored.score(found.labels),
         score_interval=scored.interval(found.labels),

@@ -8,10 +8,10 @@ from typing import Any
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import read_json
 from de3bert.printable import cut_list, printable
-from de3bert.runtime.arguments import checked_device, checked_source
+from de3bert.runtime.arguments import checked_device, checked_dtype, checked_source
 from de3bert.runtime.backends import checked_backend, chosen_backend, open_backend
 from de3bert.runtime.classifier import Classifier
-from de3bert.runtime.hub import check_hub, hub_config
+from de3bert.runtime.hub import Fetching, fetched, hub_config, no_exits
 from de3bert.runtime.loaded import Opening
 from de3bert.runtime.manifest import check_inside, is_bundle
 from de3bert.runtime.model_info import ModelInfo
@@ -31,18 +31,31 @@ def load(
     threads: int | None = None,
     spin: bool = True,
     backend: str | None = None,
+    dtype: object = None,
+    revision: str | None = None,
+    token: str | bool | None = None,
+    cache_dir: str | Path | None = None,
 ) -> Classifier[Any]:
     """A classifier ready to predict.
 
+    `dtype`, `revision`, `token` and `cache_dir` mean what they mean in `from_pretrained`.
+
     Args:
         source: a bundle as `de3 export` writes it (runs without torch), a model folder as
-            `de3 train` writes it, or a hub id.
+            `de3 train` writes it, or the hub id of either.
         device: of a model folder: "cpu", "cuda" ...; by default a GPU when there is one.
         threads: by default one per core. All bundles of a process share one pool of threads.
         spin: of a bundle: whether threads wait for work awake (fastest on cores of one's own) or
             asleep (better on cores that other work keeps busy). Those of OpenVINO always sleep.
         backend: what runs it. A model folder is run by "torch"; a bundle by "onnx" (the default)
             or "openvino", which give the same answers.
+        dtype: of a model folder: "float32", "bfloat16", "float16" or such a `torch.dtype`; by
+            default that of the stored weights. Prototypes and distances stay float32. The precision
+            of a bundle is chosen by `de3 export`.
+        revision: of a hub id: a branch, tag or commit. Refused for a folder.
+        token: of a hub id: your access token; True takes the one of `hf auth login`. It is kept
+            nowhere: a classifier that is pickled travels without it.
+        cache_dir: of a hub id: where fetched files are kept.
 
     Example:
         >>> clf = de3bert.load("runs/demo/model")
@@ -51,17 +64,36 @@ def load(
     A tagger takes sentences, lists of words, in place of texts, and answers with their tags.
     """
     named, threads = checked_source(source), check_threads(threads)
-    place, asked = checked_device(device), checked_backend(backend)
-    folder = Path(named)
-    if folder.exists():
-        check_folder(folder)
-        read_facts(folder)
-    else:
-        check_hub(named, MODEL_TYPE)
-    opening = Opening.of(named, place, threads, bool(spin), chosen_backend(named, asked))
-    made = Classifier(open_backend(named, opening), named)
+    place, asked, precision = checked_device(device), checked_backend(backend), checked_dtype(dtype)
+    how = Fetching.checked(revision, token, cache_dir)
+    here = Path(named).exists()
+    folder = _folder(named, how)
+    opening = Opening(
+        source=str(folder.absolute()) if here else named,
+        device=place,
+        threads=threads,
+        spin=bool(spin),
+        backend=chosen_backend(str(folder), asked, named),
+        dtype=precision,
+        # The commit and not its branch: a copy in another process is the same model.
+        revision=None if here else folder.name,
+        cache_dir=None if here else how.cache_dir,
+    )
+    made = Classifier(open_backend(str(folder), opening), named)
     made.opening = opening
     return made
+
+
+def _folder(named: str, how: Fetching) -> Path:
+    """The folder of a model, fetched if it is on the hub, with a config that is sound."""
+    folder = Path(named)
+    if folder.exists():
+        how.check_folder(named)
+    else:
+        folder = fetched(named, MODEL_TYPE, how)
+    check_folder(folder)
+    read_facts(folder)
+    return folder
 
 
 def reopen(opening: Opening) -> Classifier[Any]:
@@ -72,13 +104,7 @@ def reopen(opening: Opening) -> Classifier[Any]:
             f"The classifier was loaded from {printable(opening.source)}, and that folder is gone. "
             "A classifier travels without its weights: both ends need the folder."
         )
-    return load(
-        opening.source,
-        device=opening.device,
-        threads=opening.threads,
-        spin=opening.spin,
-        backend=opening.backend,
-    )
+    return load(**vars(opening))
 
 
 def read_facts(folder: Path) -> ModelInfo:
@@ -126,9 +152,6 @@ def check_folder(folder: Path) -> None:
         raise UsageError(f"{name} is not a model folder: it has no config.json (found: {inside}).")
     found = read_config(folder).get("model_type")
     if found != MODEL_TYPE:
-        raise UsageError(
-            f'{name} holds a "{printable(str(found))[:60]}" model, which has no exits. '
-            f"Put exits on it with: de3 train --backbone {name} --data FILE --out DIR"
-        )
+        raise no_exits(f"{name} holds", found, name)
     if not is_bundle(folder) and not any(folder.glob("*.safetensors")):
         raise De3Error(f"{name} has a config but no weights (model.safetensors is missing).")

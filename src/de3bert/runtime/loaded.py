@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from de3bert.errors import De3Error, UsageError
@@ -26,26 +24,19 @@ FULL = "full"
 
 @dataclass(frozen=True)
 class Opening:
-    """How a model was opened, so that it can be opened again, in another process too."""
+    """How a model was opened, so that it can be opened again, in another process too.
+
+    A token is not among it, so that none is pickled or shown.
+    """
 
     source: str  # the whole path of a folder, or a hub id
     device: str | None = None
     threads: int | None = None
     spin: bool = True
     backend: str | None = None  # by name; None takes what is usual for the folder
-
-    @classmethod
-    def of(
-        cls,
-        source: str,
-        device: str | None,
-        threads: int | None,
-        spin: bool,
-        backend: str | None = None,
-    ) -> Opening:
-        folder = Path(source)
-        named = str(folder.absolute()) if folder.exists() else source
-        return cls(named, device, threads, spin, backend)
+    dtype: str | None = None  # by name; None takes that of the stored weights
+    revision: str | None = None  # of a hub id: the commit
+    cache_dir: str | None = None  # of a hub id: where its files are kept
 
 
 class Loaded:
@@ -63,7 +54,6 @@ class Loaded:
         self.info: ModelInfo = backend.info
         self.label_names = self.info.label_names
         self.task: Task[Any] = TASKS[self.info.task]
-        self._counts = threading.local()
 
     def __reduce__(self) -> tuple[Callable[[Opening], Any], tuple[Opening]]:
         # Here and not above: to load is to make one of these.
@@ -75,15 +65,6 @@ class Loaded:
                 "send to another process. Save the model and use de3bert.load."
             )
         return reopen, (self.opening,)
-
-    @property
-    def truncated(self) -> int:
-        """Inputs of this thread's last call that were longer than the limit and were cut."""
-        return int(getattr(self._counts, "truncated", 0))
-
-    @truncated.setter
-    def truncated(self, count: int) -> None:
-        self._counts.truncated = count
 
     @property
     def depth(self) -> int:

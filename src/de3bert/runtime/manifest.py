@@ -250,11 +250,24 @@ def sign(folder: Path, name: str, text: str | None = None) -> None:
 def check_inside(folder: Path, name: str) -> None:
     """De3Error when a file of a bundle is a link that leads out of it."""
     # Not `resolve`, which fails on a link that leads in a circle.
-    if not Path(os.path.realpath(folder / name)).is_relative_to(os.path.realpath(folder)):
+    real = Path(os.path.realpath(folder / name))
+    if not any(real.is_relative_to(home) for home in _homes(folder)):
         raise De3Error(
             f"The bundle {folder} is not closed: {name} is a link to a place outside of it. "
             f"Copy the bundle with its files. {_again(folder)}"
         )
+
+
+def _homes(folder: Path) -> list[Path]:
+    """Where the files of a bundle may lie.
+
+    In the hub's cache a folder `models--NAME/snapshots/COMMIT` has links to `models--NAME/blobs`.
+    """
+    real = Path(os.path.realpath(folder))
+    repository = real.parent.parent
+    if real.parent.name == "snapshots" and repository.name.startswith("models--"):
+        return [real, repository / "blobs"]
+    return [real]
 
 
 def sha256(path: Path) -> str:

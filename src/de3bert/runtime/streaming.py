@@ -25,8 +25,6 @@ SHOWN = 5
 class Model(Protocol):
     """A classifier of any task."""
 
-    truncated: int  # rows of the last call that were cut to the limit
-
     def predict(self, rows: Any, point: None = None, *, policy: Any, batch_size: int) -> Any:
         """One answer per row."""
 
@@ -157,12 +155,11 @@ def answered(
         most = WINDOW * batch_size
         bad = next((at for at, row in enumerate(window) if row.fault), None) if strict else None
         given = [row.given for row in window[:bad] if not row.fault]
-        answers: Iterator[Any] = iter(())
-        if given:
-            answers = iter(model.predict(given, policy=policy, batch_size=batch_size))
-            tally.cut += model.truncated
+        answers = model.predict(given, policy=policy, batch_size=batch_size) if given else []
+        tally.cut += sum(answer.truncated for answer in answers)
         tally.rows += len(window[:bad])
-        yield [_document(row, names, answers, tally) for row in window[:bad]]
+        left = iter(answers)
+        yield [_document(row, names, left, tally) for row in window[:bad]]
         if bad is not None:
             row = window[bad]
             raise De3Error(f"{row.unit} {row.number}: {row.fault}")

@@ -79,8 +79,7 @@ class BundleEncoder:
             made = [self.tokenizer.encode(*pair)]
         else:
             made = self.tokenizer.encode_batch(list(texts))
-        cut = sum(bool(one.overflowing) for one in made)
-        return Encoded([self._row(one) for one in made], cut)
+        return Encoded([self._row(one) for one in made], [bool(one.overflowing) for one in made])
 
     def _row(self, one: Any) -> TokenRow:
         row = {name: getattr(one, FIELDS[name]) for name in self.inputs}

@@ -17,10 +17,12 @@ from de3bert.runtime.torch_backend import TorchBackend
 __all__ = ["load_torch"]
 
 
-def load_torch(source: str, device: str | None, threads: int | None = None) -> TorchBackend:
-    """The back end of a model folder or hub id."""
+def load_torch(
+    source: str, device: str | None, threads: int | None = None, dtype: str | None = None
+) -> TorchBackend:
+    """The back end of a model folder, by default in the precision of its weights."""
     place, wanted = _place(device), check_threads(threads)
-    model = read_model(source)
+    model = read_model(source, dtype)
     _check_length(model, source)
     tokenizer, limit = load_tokenizer(source), model.config.max_length
     torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature

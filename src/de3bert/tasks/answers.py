@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 __all__ = ["ExplainedLayer", "Explanation", "Prediction", "TaggedSentence"]
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Answer:
+    """What answers of all tasks have in common: `truncated` is told only where it is true."""
+
+    truncated: bool
+
+    def to_json(self) -> dict[str, Any]:
+        found = asdict(self)  # type: ignore[call-overload]  # subclasses are dataclasses
+        if not self.truncated:
+            del found["truncated"]
+        return dict(found)
+
+    def __repr__(self) -> str:
+        names = [each.name for each in fields(self)]  # type: ignore[arg-type]
+        told = [name for name in names if name != "truncated" or self.truncated]
+        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in told)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Answer):
     """One answer.
 
     Attributes:
@@ -17,19 +34,18 @@ class Prediction:
         score: its probability at the exit taken.
         exit_layer: the layer that answered, counted from 1.
         layers: the depth of the model.
+        truncated: the text is longer than the model's limit; only what fits was read.
     """
 
     label: str
     score: float
     exit_layer: int
     layers: int
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    truncated: bool = False
 
 
-@dataclass(frozen=True)
-class TaggedSentence:
+@dataclass(frozen=True, repr=False)
+class TaggedSentence(Answer):
     """The tags of one sentence; every tuple has an entry for each word.
 
     A word behind the model's length limit has no answer: its entries are None.
@@ -38,6 +54,7 @@ class TaggedSentence:
         exit_layers: the layer that answered, counted from 1.
         pieces: how many tokens each word is.
         layers: the depth of the model.
+        truncated: the sentence is longer than the model's limit.
     """
 
     words: tuple[str, ...]
@@ -46,9 +63,7 @@ class TaggedSentence:
     exit_layers: tuple[int | None, ...]
     pieces: tuple[int | None, ...]
     layers: int
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +95,7 @@ class Explanation:
     layers: tuple[ExplainedLayer, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "prediction": self.prediction.to_json()}
 
     def __str__(self) -> str:
         routed = any(row.certainty is not None for row in self.layers)

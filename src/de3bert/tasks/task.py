@@ -14,7 +14,7 @@ from de3bert.data.label_names import LabelNames
 from de3bert.data.labels import LabelSet
 from de3bert.data.stream import Row, Source
 from de3bert.data.table import Table
-from de3bert.data.tokens import TokenRow
+from de3bert.data.tokens import Encoded, TokenRow
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Target
 from de3bert.exits.scoring import scorer
@@ -176,7 +176,7 @@ class Task(ABC, Generic[Answer]):
     def answers(
         self,
         inputs: Sequence[Any],
-        rows: Sequence[TokenRow],
+        encoded: Encoded,
         outcome: Outcome,
         label_names: Sequence[str],
         depth: int,

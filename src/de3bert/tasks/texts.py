@@ -12,7 +12,7 @@ from de3bert.data.read import read_table
 from de3bert.data.split import split_rows
 from de3bert.data.stream import Row, Source, stream_texts
 from de3bert.data.table import Table
-from de3bert.data.tokens import TokenRow
+from de3bert.data.tokens import Encoded
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, signals
 from de3bert.exits.metrics import METRICS, check_metric
@@ -79,7 +79,7 @@ class TextClassification(Task[Prediction]):
     def answers(
         self,
         inputs: Sequence[Any],
-        rows: Sequence[TokenRow],
+        encoded: Encoded,
         outcome: Outcome,
         label_names: Sequence[str],
         depth: int,
@@ -87,8 +87,10 @@ class TextClassification(Task[Prediction]):
         classes = outcome.logits.argmax(-1)
         scores = signals.max_probability(outcome.logits)
         return [
-            Prediction(label_names[label], float(score), int(layer), depth)
-            for label, score, layer in zip(classes, scores, outcome.exit_layers, strict=True)
+            Prediction(label_names[label], float(score), int(layer), depth, cut)
+            for label, score, layer, cut in zip(
+                classes, scores, outcome.exit_layers, encoded.cut, strict=True
+            )
         ]
 
     def answered(self, answers: Sequence[Prediction], label_names: Sequence[str]) -> Answered:

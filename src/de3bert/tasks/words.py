@@ -11,7 +11,7 @@ from de3bert.data.labels import LabelSet
 from de3bert.data.split import split_sentences
 from de3bert.data.stream import Row, Source, stream_sentences
 from de3bert.data.table import Table
-from de3bert.data.tokens import TokenRow, pieces_of, units_of
+from de3bert.data.tokens import Encoded, TokenRow, pieces_of, units_of
 from de3bert.data.words import read_words
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Target, signals
@@ -106,7 +106,7 @@ class TokenClassification(Task[TaggedSentence]):
     def answers(
         self,
         inputs: Sequence[Any],
-        rows: Sequence[TokenRow],
+        encoded: Encoded,
         outcome: Outcome,
         label_names: Sequence[str],
         depth: int,
@@ -115,18 +115,19 @@ class TokenClassification(Task[TaggedSentence]):
         scores = signals.max_probability(outcome.logits).tolist()
         layers = outcome.exit_layers.tolist()
         made, start = [], 0
-        for words, row in zip(inputs, rows, strict=True):
+        for words, row, cut in zip(inputs, encoded.rows, encoded.cut, strict=True):
             pieces = pieces_of(row).tolist()
             part = slice(start, start + len(pieces))
-            cut = (None,) * (len(words) - len(pieces))
+            lost = (None,) * (len(words) - len(pieces))
             made.append(
                 TaggedSentence(
                     tuple(words),
-                    (*names[part], *cut),
-                    (*scores[part], *cut),
-                    (*layers[part], *cut),
-                    (*pieces, *cut),
+                    (*names[part], *lost),
+                    (*scores[part], *lost),
+                    (*layers[part], *lost),
+                    (*pieces, *lost),
                     depth,
+                    cut,
                 )
             )
             start += len(pieces)

@@ -1,7 +1,7 @@
 """The names that `transformers.TrainingArguments` has for settings of a recipe.
 
 Who comes from there writes `num_train_epochs` or `per_device_train_batch_size`; a recipe takes
-these as well, in files and with `--set`.
+these as well, in files and with `--set`, and so does the file of a study.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ def with_our_names(settings: Mapping[str, Any]) -> dict[str, Any]:
         (_, ours), found = our_name(["train", str(name)], value)
         if ours in made and {name, said_as[ours]} != set(PRECISIONS):
             raise UsageError(
-                f"The recipe has train.{said_as[ours]} and train.{name}, which are one setting. "
-                "Leave one of them out."
+                f"train.{said_as[ours]} and train.{name} are one setting. Leave one of them out."
             )
         if ours in made and found == "no":  # bf16 = true, fp16 = false
             continue

@@ -39,7 +39,7 @@ def measure_space(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
     layers = _layers(subjects, settings["layers"])
     panels = []
     for subject in subjects:
-        tokens = subject.classifier.encode(table.inputs())
+        tokens = subject.classifier.encode(table.inputs()).rows
         own = class_numbers(subject.classifier, table)
         for seen in representations(subject, tokens, layers):
             panels.append({"label": subject.label, **_panel(seen, own, perplexity, seed)})

@@ -56,7 +56,7 @@ def measure_speed(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> d
     classifier = subject.classifier
     table = draw_rows(subject.rows, settings["rows"], settings["seed"])
     texts = table.inputs()
-    tokens = classifier.encode(texts)
+    tokens = classifier.encode(texts).rows
     family = _family(classifier, settings["family"])
     taus = settings["tau"] or matched_thresholds(classifier.trace(texts), family, PAPER_RATIOS)
     policies = _policies(classifier, family, taus)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from de3bert.data.packaged import minilm_folder
 from de3bert.errors import UsageError
 from de3bert.files import read_toml
+from de3bert.training.argument_names import with_our_names
 
 __all__ = ["LatencySpec", "StudySpec", "TaskSpec", "expand", "load_study"]
 
@@ -37,7 +38,7 @@ class TaskSpec(Section):
         test_rows: at most so many rows of each test file, drawn once for all seeds and methods.
         metrics: what a score is; of several, their mean (GLUE scores MRPC by F1 and accuracy).
         seeds: instead of the study's.
-        training: settings of [train] that differ for this task.
+        training: settings of [train] that differ for this task, by the same names.
     """
 
     name: str
@@ -64,6 +65,11 @@ class TaskSpec(Section):
     def _tests_named(cls, test: dict[str, str]) -> dict[str, str]:
         return {_file_name(name): path for name, path in test.items()}
 
+    @field_validator("training")
+    @classmethod
+    def _training_by_our_names(cls, training: dict[str, Any]) -> dict[str, Any]:
+        return _our_names(training)
+
     @property
     def main_test(self) -> str:
         """The name of the test file that scores are reported on."""
@@ -83,7 +89,10 @@ class LatencySpec(Section):
 
 
 class StudySpec(Section):
-    """A whole study, in the order of the work: tasks, then seeds, then methods."""
+    """A whole study, in the order of the work: tasks, then seeds, then methods.
+
+    Settings in `train` go by the names of a recipe or of `transformers.TrainingArguments`.
+    """
 
     title: str = "Comparison of early-exit methods"
     backbone: str
@@ -97,6 +106,11 @@ class StudySpec(Section):
     latency: LatencySpec | None = None
     method: dict[str, dict[str, float | str]] = {}  # name -> its options; `pooling` is one too
     task: list[TaskSpec] = Field(min_length=1)
+
+    @field_validator("train")
+    @classmethod
+    def _train_by_our_names(cls, train: dict[str, Any]) -> dict[str, Any]:
+        return _our_names(train)
 
     @field_validator("speeds")
     @classmethod
@@ -163,6 +177,15 @@ def expand(path: str) -> str:
         return found
 
     return VARIABLE.sub(value, path)
+
+
+def _our_names(train: dict[str, Any]) -> dict[str, Any]:
+    """Now and not later: a task's setting replaces the study's, whichever names they go by."""
+    try:
+        made: dict[str, Any] = with_our_names({"train": train})["train"]
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    return made
 
 
 def _file_name(name: str) -> str:
