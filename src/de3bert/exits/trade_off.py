@@ -25,13 +25,6 @@ class Line:
     label: str
     curve: Curve
 
-    def score_within(self, milliseconds: float) -> float | None:
-        """The best score among the points that take no longer, None where there is none."""
-        spent = self.curve.milliseconds
-        if spent is None or not (enough := spent <= milliseconds + 1e-9).any():
-            return None
-        return float(self.curve.score[enough].max())
-
     def score_at(self, speed: float) -> float | None:
         """The score at a layer speed-up, None where the curve does not reach."""
         reach = self.curve.layer_speedup
