@@ -11,7 +11,7 @@ from de3bert.exits import OperatingPoint
 from de3bert.files import write_json
 from de3bert.machine import machine, versions
 from de3bert.runtime.latency import Latency
-from de3bert.tasks.answers import Explanation
+from de3bert.tasks.explanations import Explanation
 
 __all__ = ["DemoResult", "PointResult"]
 

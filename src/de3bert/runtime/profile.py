@@ -66,7 +66,6 @@ def profile(
         batches: batch sizes; 1 is always measured.
         lengths: text lengths in tokens; by default powers of two up to the model's limit.
     """
-    classifier.task.check_single(classifier.source, "a profile")
     if rounds < 3:
         raise UsageError(f"A profile needs at least 3 rounds, got {rounds}.")
     limit = classifier.info.max_length
@@ -127,9 +126,11 @@ def _timed(classifier: Classifier, cases: Sequence[Case], rounds: int) -> list[T
 
 def _rows(classifier: Classifier, batch: int, tokens: int) -> list[TokenRow]:
     """Token rows of just this length, with the fields the tokenizer gives."""
-    fields = classifier.backend.encoder(["a"]).rows[0]
+    fields = classifier.backend.encoder([classifier.task.typed("a", None)]).rows[0]
     row = {name: [1 if name == "attention_mask" else 0] * tokens for name in fields}
     row["input_ids"] = [FIRST_ID] * tokens
+    if "word_ids" in row:  # a word each, the most that a test can have to read
+        row["word_ids"] = list(range(1, tokens + 1))
     return [row] * batch
 
 
@@ -137,7 +138,7 @@ def _tokenising(classifier: Classifier, grid: Sequence[int], rounds: int) -> dic
     """Milliseconds to tokenise one text, by its length."""
     found: dict[int, float] = {}
     for tokens in grid:
-        text = " ".join(["word"] * max(1, tokens - 2))
+        text = classifier.task.typed(" ".join(["word"] * max(1, tokens - 2)), None)
         encoder = classifier.backend.encoder  # also of a model of pairs: its time is that of tokens
         length = len(encoder([text]).rows[0]["input_ids"])
         spent = []
