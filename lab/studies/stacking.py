@@ -40,7 +40,7 @@ from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.manifest import is_bundle
-from de3bert.tasks.answers import Prediction
+from de3bert.tasks import TASKS, Prediction
 from de3bert.training.fit import fit, is_finished
 from de3bert.training.recipe import recipe_from
 from de3lab.figures.stacking import Series, draw_latency
@@ -178,9 +178,11 @@ def everybody(
 
 
 def report(measured: Sequence[Measured], dev: Table, seed: int) -> dict[str, Any]:
-    labels = [NAMES[int(label)] for label in dev.labels or []]
+    labels = [(NAMES[int(label)],) for label in dev.labels or []]
     eager = next(each for each in measured if each.contender.name == "hf")
-    reference = Reference("hf", [answer.label for answer in eager.answers])
+    task = TASKS["text-classification"]
+    own = [task.said(answer) for answer in eager.answers]
+    reference = Reference("hf", task, tuple(NAMES), own)
     rows = contender_rows(measured, ["hf", "ort"], reference, labels)
     for row in rows:
         if row["name"].startswith("half-depth"):

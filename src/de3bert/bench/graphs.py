@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.contender import CONTENDERS, HALF, Contender, Maker, Static
+from de3bert.bench.contender import CONTENDERS, HALF, Contender, Maker, Static, of_units
 from de3bert.bench.material import Material
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import UsageError
@@ -99,10 +99,9 @@ def fused_file(material: Material) -> Path:
 def _exported(material: Material, name: str, module: Callable[[], nn.Module]) -> Path:
     def write(path: Path) -> None:
         from de3bert.bench.plain import write_plain_graph
-        from de3bert.tasks import TextClassification
 
         encoder = material.trained.encoder
-        rows = encoder.pad(encoder(TextClassification.samples[0][1:3]).rows)
+        rows = encoder.pad(encoder(material.task.samples[0][1:3]).rows)
         inputs = {each: rows[each] for each in material.manifest.inputs}
         write_plain_graph(module(), inputs, path)
 
@@ -125,6 +124,7 @@ def _maker(
             precision=precision,
             layers=layers or material.depth,
             depth=material.depth,
+            task=material.task,
             label_names=material.label_names,
             encode=material.encoder,
             logits=_session_logits(material, file(material)),
@@ -142,6 +142,7 @@ def _session_logits(
 
     def logits(rows: Sequence[TokenRow]) -> NDArray[np.float32]:
         padded = pad(rows)
-        return session.run(["logits"], {each: padded[each] for each in names})[0]
+        found = session.run(["logits"], {each: padded[each] for each in names})[0]
+        return of_units(found, padded)
 
     return logits

@@ -40,6 +40,7 @@ class Material:
         self.encoder = backend.encoder
         self.threads = backend.threads
         self.depth = bundle.depth
+        self.task = bundle.task
         self.label_names = bundle.label_names
         self.folder = folder
         self.model = _find_model(bundle, self.manifest, model)

@@ -13,6 +13,7 @@ __all__ = [
     "Encoded",
     "TextInput",
     "TokenRow",
+    "first_pieces",
     "known_words",
     "pieces_of",
     "sentence_of",
@@ -53,6 +54,12 @@ def sentence_of(rows: Sequence[TokenRow]) -> NDArray[np.int64] | None:
     if not rows or "word_ids" not in rows[0]:
         return None
     return np.repeat(np.arange(len(rows)), units_of(rows))
+
+
+def first_pieces(word_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """True at the first token of every word, (rows, tokens)."""
+    before = np.pad(word_ids[:, :-1], ((0, 0), (1, 0)))
+    return np.asarray((word_ids > 0) & (word_ids != before))
 
 
 def pieces_of(row: TokenRow) -> NDArray[np.int64]:

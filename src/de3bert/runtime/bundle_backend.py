@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.data.tokens import TokenRow
+from de3bert.data.tokens import TokenRow, first_pieces
 from de3bert.errors import De3Error
 from de3bert.exits.token_layers import TokenLayers
 from de3bert.runtime.load import read_facts
@@ -254,12 +254,6 @@ class BundleBackend:
         limits = state.feeds[LIMITS]
         now = np.where(halted, np.minimum(limits, state.layer), limits)
         return replace(state, feeds={**state.feeds, LIMITS: now})
-
-
-def first_pieces(word_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """True at the first token of every word, (rows, tokens)."""
-    before = np.pad(word_ids[:, :-1], ((0, 0), (1, 0)))
-    return np.asarray((word_ids > 0) & (word_ids != before))
 
 
 def read_bundle(folder: Path) -> tuple[ModelInfo, Manifest]:

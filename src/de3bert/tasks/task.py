@@ -207,10 +207,10 @@ class Task(ABC, Generic[Answer]):
             weight: lambda of the EDR that is shown.
         """
 
-    def check_single(self, source: object, what: str) -> None:
+    def check_single(self, source: object, what: str, why: str) -> None:
         """UsageError for what is only for rows of one unit."""
         if self.joint:
-            raise UsageError(f"{source} tags words, and {what} is for classifiers of texts.")
+            raise UsageError(f"{source} tags words, and {what} is for classifiers of texts: {why}.")
 
 
 TASKS: Registry[Task[Any]] = Registry("task")
