@@ -20,8 +20,8 @@ from de3bert.bench.material import Material, load_bundle
 from de3bert.bench.measure import Note, measure
 from de3bert.bench.ours import Ours, at_points
 from de3bert.bench.report import contender_rows, token_lengths
-from de3bert.bench.sampling import draw_rows
 from de3bert.bench.timing import SYSTEM, Clock
+from de3bert.data.sampling import draw_rows
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.machine import machine, versions

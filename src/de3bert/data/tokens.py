@@ -13,6 +13,7 @@ __all__ = [
     "Encoded",
     "TextInput",
     "TokenRow",
+    "by_length",
     "first_pieces",
     "known_words",
     "pieces_of",
@@ -42,6 +43,12 @@ class Encoded:
     @property
     def lengths(self) -> list[int]:
         return [len(row["input_ids"]) for row in self.rows]
+
+
+def by_length(lengths: Sequence[int], size: int) -> list[NDArray[np.int64]]:
+    """The numbers of rows in batches of similar length, short ones first: less padding."""
+    order = np.argsort(lengths, kind="stable")
+    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def units_of(rows: Sequence[TokenRow]) -> NDArray[np.int64]:

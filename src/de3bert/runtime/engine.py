@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.data.tokens import Encoded, TokenRow, sentence_of, units_of
+from de3bert.data.tokens import Encoded, TokenRow, by_length, sentence_of, units_of
 from de3bert.exits import ExitView, Policy
 from de3bert.exits.bandit import CONFIDENCE, Bandit
 from de3bert.exits.fold import Fold
@@ -125,8 +125,7 @@ def in_batches(
     rows: Sequence[TokenRow], size: int
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Rows in batches of similar length: their numbers, and those of their units."""
-    order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
-    batches = [order[start : start + size] for start in range(0, len(rows), size)]
+    batches = by_length([len(row["input_ids"]) for row in rows], size)
     if sentence_of(rows) is None:
         return [(chosen, chosen) for chosen in batches]
     counts = units_of(rows)
