@@ -227,7 +227,7 @@ def test_the_new_folder_is_whole_and_says_what_it_is(trained_model, rows, tmp_pa
     assert json.loads((out / "adaptation.json").read_text())["moved"] == found.to_json()["moved"]
     old, new = de3bert.load(trained_model), de3bert.load(out)
     texts = rows.texts[:20]
-    assert new.config.adapted_to == config["adapted_to"]
+    assert new.info.adapted_to == config["adapted_to"]
     first, second = old.trace(texts), new.trace(texts)
     assert (first.logits == second.logits).all()
     assert not np.allclose(first.distances, second.distances)
@@ -253,11 +253,21 @@ def test_rows_are_drawn_by_the_seed(trained_model, rows, tmp_path):
     assert everything.rows == 90
 
 
-def test_the_beginning_of_a_sorted_file_is_not_taken_for_all(trained_model, rows, tmp_path):
+def test_the_beginning_of_a_sorted_file_is_not_taken_for_all(
+    trained_model, rows, tmp_path, monkeypatch
+):
+    """How large the clusters become is another matter: it differs a lot from seed to seed."""
     ordered = rows.take(sorted(range(90), key=lambda row: rows.labels[row]))
-    found = adapt_model(trained_model, ordered, tmp_path / "out", rows=40)
-    last = [each.rows for each in found.moved if each.layer == 3]
-    assert min(last) >= 10
+    read, projected = [], adapt._projected
+
+    def spy(model, encoder, table, *rest):
+        read.extend(table.labels)
+        return projected(model, encoder, table, *rest)
+
+    monkeypatch.setattr(adapt, "_projected", spy)
+    adapt_model(trained_model, ordered, tmp_path / "out", rows=40)
+    assert len(read) == 40
+    assert min(read.count(label) for label in set(rows.labels)) >= 10
 
 
 def test_batches_do_not_matter(trained_model, rows, tmp_path):
