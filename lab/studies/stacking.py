@@ -26,7 +26,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from de3bert.bench.answers import Reference
 from de3bert.bench.contender import Contender, find
-from de3bert.bench.material import Material, load_bundle
+from de3bert.bench.material import BenchMaterial, load_bundle
 from de3bert.bench.measure import Measured, measure
 from de3bert.bench.ours import at_points
 from de3bert.bench.report import contender_rows
@@ -164,7 +164,7 @@ def everybody(
 ) -> list[Contender]:
     ours = {int8: load_bundle(str(bundles[model, int8])) for int8 in (False, True)}
     wanted = ["hf", "ort", "ort-int8"]
-    material = Material(ours[False], str(model), scratch)
+    material = BenchMaterial(ours[False], str(model), scratch)
     makers = [find(name)(material, name) for name in wanted]
     found: list[Contender] = [make() for make in makers]
     material.close()

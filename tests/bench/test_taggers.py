@@ -11,7 +11,7 @@ from tests.fixtures_trained import once
 
 import de3bert
 from de3bert.bench.contender import find
-from de3bert.bench.material import Material, load_bundle
+from de3bert.bench.material import BenchMaterial, load_bundle
 from de3bert.data.words import read_words
 from de3bert.export.bundle import export_model
 from de3bert.runtime.calibrate_folder import calibrate_model
@@ -32,7 +32,7 @@ def bundle(tmp_path_factory, sentee_model, word_data):
 
 @pytest.fixture(scope="module")
 def material(bundle, tmp_path_factory):
-    made = Material(load_bundle(bundle), None, tmp_path_factory.mktemp("graphs"))
+    made = BenchMaterial(load_bundle(bundle), None, tmp_path_factory.mktemp("graphs"))
     made.threads = 1
     yield made
     made.close()

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.material import Material
+from de3bert.bench.material import BenchMaterial
 from de3bert.data.tokens import Encoded, TokenRow, first_pieces, units_of
 from de3bert.registry import Registry
 from de3bert.runtime.engine import in_batches
@@ -108,9 +108,9 @@ def of_units(logits: NDArray[np.float32], padded: Mapping[str, Any]) -> NDArray[
 Maker: TypeAlias = Callable[[], Contender]
 
 # name -> checks whether the contender can be had (UsageError at once if not), and gives its maker.
-CONTENDERS: Registry[Callable[[Material, str], Maker]] = Registry("contender")
+CONTENDERS: Registry[Callable[[BenchMaterial, str], Maker]] = Registry("contender")
 
 
-def find(name: str) -> Callable[[Material, str], Maker]:
+def find(name: str) -> Callable[[BenchMaterial, str], Maker]:
     """The entry for a name as the user gives it; `layer-6` is one of many forms of `layer-k`."""
     return CONTENDERS[HALF if NUMBERED.fullmatch(name) else name]

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.bench.contender import CONTENDERS, Contender, Maker, Static, of_units
-from de3bert.bench.material import Material
+from de3bert.bench.material import BenchMaterial
 from de3bert.data.tokens import TokenRow
 
 __all__ = ["eager"]
 
 
 @CONTENDERS.register("hf")
-def eager(material: Material, name: str) -> Maker:
+def eager(material: BenchMaterial, name: str) -> Maker:
     """The library's own encoder with its default attention, under inference mode."""
 
     def make() -> Contender:

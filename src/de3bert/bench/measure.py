@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.bench.contender import Contender
-from de3bert.bench.timing import SYSTEM, Clock, Seconds, alternate
+from de3bert.bench.timing import SYSTEM, Seconds, TimeSource, alternate
 
 __all__ = ["BATCH_SIZES", "Measured", "Note", "best_batch_size", "measure"]
 
@@ -47,7 +47,7 @@ def measure(
     rounds: int,
     *,
     seed: int = 0,
-    clock: Clock = SYSTEM,
+    clock: TimeSource = SYSTEM,
     note: Note = lambda _: None,
 ) -> list[Measured]:
     """Times everybody in turn, after a pass that is not timed: it warms up and gives the answers.
@@ -82,7 +82,7 @@ def _whole_lists(
     rounds: int,
     *,
     seed: int,
-    clock: Clock,
+    clock: TimeSource,
     note: Note,
 ) -> dict[str, dict[str, Any]]:
     """The second half of `Measured`: everybody at the batch size that suits it best."""
@@ -99,7 +99,7 @@ def _whole_lists(
     }
 
 
-def best_batch_size(contender: Contender, texts: Sequence[Any], clock: Clock = SYSTEM) -> int:
+def best_batch_size(contender: Contender, texts: Sequence[Any], clock: TimeSource = SYSTEM) -> int:
     """The batch size at which some texts take the least time; the first of two runs warms up."""
     some = list(texts[:PROBE_TEXTS])
     jobs = {

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from de3bert.bench.contender import CONTENDERS, Contender, Maker, Static, of_units
 from de3bert.bench.graphs import plain_file
-from de3bert.bench.material import Material
+from de3bert.bench.material import BenchMaterial
 from de3bert.data.tokens import TokenRow
 from de3bert.runtime.backends import check_installed
 
@@ -18,7 +18,7 @@ __all__ = ["compiled"]
 
 
 @CONTENDERS.register("openvino")
-def compiled(material: Material, name: str) -> Maker:
+def compiled(material: BenchMaterial, name: str) -> Maker:
     """The same file as `ort` runs, in Intel's runtime, on as many threads."""
     check_installed("openvino")
 
@@ -39,7 +39,7 @@ def compiled(material: Material, name: str) -> Maker:
 
 
 def _compiled_logits(
-    material: Material, path: Path
+    material: BenchMaterial, path: Path
 ) -> Callable[[Sequence[TokenRow]], NDArray[np.float32]]:
     from de3bert.runtime.openvino_graph import OpenVinoGraph
 

@@ -21,9 +21,9 @@ from de3bert.runtime.timing import Job, Seconds, in_turn
 
 __all__ = [
     "PAUSE",
-    "Clock",
     "Interval",
     "Seconds",
+    "TimeSource",
     "alternate",
     "bootstrap",
     "over_rounds",
@@ -40,7 +40,7 @@ BLOCK = 50  # resamples drawn at once: bounds the memory, not the result
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimeSource:
     """Where times come from; tests bring their own.
 
     Attributes:
@@ -54,7 +54,7 @@ class Clock:
     used: Callable[[], float] = time.process_time
 
 
-SYSTEM = Clock()
+SYSTEM = TimeSource()
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Interval:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
-def settle(clock: Clock = SYSTEM) -> None:
+def settle(clock: TimeSource = SYSTEM) -> None:
     """Waits until no thread of this process spins any more."""
     waited, quiet = 0.0, 0
     while waited < LONGEST and quiet < IN_A_ROW:
@@ -91,7 +91,7 @@ def alternate(
     *,
     pools: Mapping[str, str],
     seed: int = 0,
-    clock: Clock = SYSTEM,
+    clock: TimeSource = SYSTEM,
 ) -> dict[str, Seconds]:
     """Seconds of every job on every item, (items, rounds) each.
 

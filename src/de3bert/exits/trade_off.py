@@ -13,13 +13,13 @@ from de3bert.exits.curve import Curve
 from de3bert.exits.family import Family
 from de3bert.exits.trace import Trace
 
-__all__ = ["Line", "TradeOff", "default_families", "trade_off", "trade_off_of"]
+__all__ = ["NamedCurve", "TradeOff", "default_families", "trade_off", "trade_off_of"]
 
 STORED_POINTS = 200  # of each curve, enough to draw it again
 
 
 @dataclass(frozen=True)
-class Line:
+class NamedCurve:
     """A curve and its name."""
 
     label: str
@@ -37,7 +37,7 @@ class Line:
 class TradeOff:
     """Curves that share a picture."""
 
-    lines: tuple[Line, ...]  # every family, fixed depth and oracle last
+    lines: tuple[NamedCurve, ...]  # every family, fixed depth and oracle last
     metric: str
 
     def to_json(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def trade_off_of(
     names = {"layers": "fixed depth"}
     found = curves_of(trace, [Family.parse(name) for name in wanted], metric, cost)
     labels = [prefix + names.get(name, name) for name in wanted]
-    return TradeOff(tuple(map(Line, labels, found)), metric)
+    return TradeOff(tuple(map(NamedCurve, labels, found)), metric)
 
 
 def trade_off(
@@ -78,7 +78,7 @@ def trade_off(
     cost: CostModel | None = None,
 ) -> TradeOff:
     """The curves of trace files; with several, each label starts with the file's name."""
-    lines: list[Line] = []
+    lines: list[NamedCurve] = []
     for path in paths:
         prefix = f"{Path(path).stem}: " if len(paths) > 1 else ""
         lines.extend(trade_off_of(Trace.load(path), families, metric, prefix, cost).lines)

@@ -28,7 +28,7 @@ __all__ = ["FULL", "Classifier", "TextInput"]
 # As users hold them; `de3bert.tasks.inputs` says what is accepted, and refuses the rest.
 Texts = str | tuple[str, str] | Iterable[TextInput | list[str]]
 REMEMBERED = 256  # policies that need not be read again
-WINDOW = 16  # batches that a stream reads ahead, to sort their rows by length
+AHEAD = 16  # batches that a stream reads ahead, to sort their rows by length
 
 
 class Classifier(Loaded, Generic[Answer]):
@@ -179,7 +179,7 @@ class Classifier(Loaded, Generic[Answer]):
 
     def _stream(self, texts: Iterator[Any], policy: Policy, batch_size: int) -> Iterator[Answer]:
         cut, first = 0, 1
-        while ahead := list(itertools.islice(texts, WINDOW * batch_size)):
+        while ahead := list(itertools.islice(texts, AHEAD * batch_size)):
             inputs, encoded = self._encoded(ahead, first)
             answers = self._answers(inputs, encoded.rows, policy, batch_size)
             cut, first = cut + encoded.truncated, first + len(ahead)

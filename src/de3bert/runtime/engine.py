@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from de3bert.data.tokens import Encoded, TokenRow, by_length, sentence_of, units_of
 from de3bert.exits import ExitView, Policy
-from de3bert.exits.bandit import CONFIDENCE, Bandit
+from de3bert.exits.bandit import CONFIDENCE_SIGNAL, Bandit
 from de3bert.exits.fold import Fold
 from de3bert.exits.keeping import Keeper
 from de3bert.runtime.model_info import ModelInfo
@@ -172,7 +172,7 @@ def _run_trial(backend: Backend, row: TokenRow, bandit: Bandit) -> Outcome:
     trial = bandit.trial()
     part = run_batch(backend, [row], Policy(trial))
     layer = int(part.exit_layers[0])
-    last = float(CONFIDENCE(ExitView(layer, part.logits))[0])
+    last = float(CONFIDENCE_SIGNAL(ExitView(layer, part.logits))[0])
     first = last if trial.first is None else trial.first  # None: a model with one exit
     bandit.learn(trial.number, backend.exit_layers.index(layer), first, last)
     return part

@@ -12,11 +12,11 @@ from de3bert.exits import Policy
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.timing import Job, in_turn
 
-__all__ = ["Latency", "measure_latency"]
+__all__ = ["LatencySummary", "measure_latency"]
 
 
 @dataclass(frozen=True)
-class Latency:
+class LatencySummary:
     """Milliseconds per text, tokenising included."""
 
     p50: float
@@ -30,13 +30,13 @@ def measure_latency(
     policies: Mapping[str, Policy],
     *,
     warm_up: int = 10,
-) -> dict[str, Latency]:
+) -> dict[str, LatencySummary]:
     """Runs each text alone under every policy in turn before the next text."""
     jobs = {name: _alone(classifier, texts, policy) for name, policy in policies.items()}
     in_turn(jobs, min(warm_up, len(texts)))
     times = {name: seen[:, 0] * 1e3 for name, seen in in_turn(jobs, len(texts)).items()}
     return {
-        name: Latency(*(float(v) for v in (*np.percentile(seen, [50, 95]), np.mean(seen))))
+        name: LatencySummary(*(float(v) for v in (*np.percentile(seen, [50, 95]), np.mean(seen))))
         for name, seen in times.items()
     }
 

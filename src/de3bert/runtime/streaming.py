@@ -12,10 +12,10 @@ from typing import Any, Protocol
 from de3bert.data.stream import Row
 from de3bert.errors import De3Error
 
-__all__ = ["Ahead", "Tally", "answered"]
+__all__ = ["Ahead", "StreamCounts", "answered"]
 
 FIRST = 16  # rows of the first window: answers come early, and something is seen to be wrong early
-WINDOW = 8  # batches of the others, so that rows of similar length can share one
+OTHERS_AHEAD = 8  # batches of the others, so that rows of similar length can share one
 HELD_ROWS, HELD_SIZE = 4096, 16 << 20  # rows and characters that are read ahead
 WINDOW_SIZE = 8 << 20
 PARTING = 0.5  # seconds for a reader to end by itself
@@ -32,7 +32,7 @@ class Model(Protocol):
 
 
 @dataclass
-class Tally:
+class StreamCounts:
     """What became of the rows so far."""
 
     rows: int = 0
@@ -136,7 +136,7 @@ def answered(
     model: Model,
     rows: Ahead,
     own: Iterable[str],
-    tally: Tally,
+    tally: StreamCounts,
     *,
     policy: Any,
     batch_size: int = 32,
@@ -154,7 +154,7 @@ def answered(
     names = {*own, "error"}
     most = min(FIRST, batch_size)
     while window := rows.take(most):
-        most = WINDOW * batch_size
+        most = OTHERS_AHEAD * batch_size
         bad = next((at for at, row in enumerate(window) if row.fault), None) if strict else None
         given = [row.given for row in window[:bad] if not row.fault]
         answers: Iterator[Any] = iter(())
@@ -168,7 +168,9 @@ def answered(
             raise De3Error(f"{row.unit} {row.number}: {row.fault}")
 
 
-def _document(row: Row, names: set[str], answers: Iterator[Any], tally: Tally) -> dict[str, Any]:
+def _document(
+    row: Row, names: set[str], answers: Iterator[Any], tally: StreamCounts
+) -> dict[str, Any]:
     if not row.fault:
         return {**_renamed(row.columns, names), **next(answers).to_json()}
     tally.refuse(row)

@@ -13,10 +13,10 @@ from de3bert.exits import Trace
 from de3bert.progress import track
 from de3bert.runtime.engine import Backend, in_batches
 
-__all__ = ["Record", "record", "trace_rows"]
+__all__ = ["ExitOutputs", "record", "trace_rows"]
 
 
-class Record(NamedTuple):
+class ExitOutputs(NamedTuple):
     """What every exit said of every unit: of texts, or of the words of sentences."""
 
     logits: NDArray[np.float32]  # (units, exits, classes)
@@ -32,7 +32,7 @@ def record(
     distances: bool,
     progress: str | None = None,
     halts: NDArray[np.int64] | None = None,
-) -> Record:
+) -> ExitOutputs:
     """Logits, if wanted distances, and the certainty of a router where there is one.
 
     Args:
@@ -54,7 +54,7 @@ def record(
                 sure[units, index] = backend.certainty(state, layer)
             if halts is not None and (done := halts[units] <= layer).any():
                 state = backend.halt(state, done)
-    return Record(logits, far, sure)
+    return ExitOutputs(logits, far, sure)
 
 
 def trace_rows(

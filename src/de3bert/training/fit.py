@@ -106,13 +106,13 @@ def fit(
             clear(scratch)
         splits = splits or read_rows(recipe)
         check_single_texts(METHODS[recipe.method], splits)
-        training = Training(recipe, splits, scratch, progress, trust_remote_code)
+        training = TrainingRun(recipe, splits, scratch, progress, trust_remote_code)
         trained = training.run(out, None if teacher is None else Path(teacher))
         shutil.rmtree(scratch, ignore_errors=True)
     return trained
 
 
-class Training:
+class TrainingRun:
     """One training whose request is sound: what it is made of, then the run.
 
     Args:

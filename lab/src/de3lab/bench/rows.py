@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from de3bert.bench.contender import ORT_POOL, Static
-from de3bert.bench.timing import SYSTEM, Clock, alternate
+from de3bert.bench.timing import SYSTEM, TimeSource, alternate
 from de3bert.data.tokens import TokenRow
 from de3bert.exits import Policy
 from de3bert.runtime.engine import Backend, in_batches, run_batch
@@ -62,7 +62,7 @@ def median_seconds(
     rounds: int,
     *,
     pools: Mapping[str, str] | None = None,
-    clock: Clock = SYSTEM,
+    clock: TimeSource = SYSTEM,
 ) -> dict[str, float]:
     """What each job takes, by the median over rounds, after one run each that warms up.
 
