@@ -15,7 +15,7 @@ from de3bert.errors import De3Error
 __all__ = ["Ahead", "StreamCounts", "answered"]
 
 FIRST = 16  # rows of the first window: answers come early, and something is seen to be wrong early
-OTHERS_AHEAD = 8  # batches of the others, so that rows of similar length can share one
+WINDOW = 8  # batches of the others, so that rows of similar length can share one
 HELD_ROWS, HELD_SIZE = 4096, 16 << 20  # rows and characters that are read ahead
 WINDOW_SIZE = 8 << 20
 PARTING = 0.5  # seconds for a reader to end by itself
@@ -154,7 +154,7 @@ def answered(
     names = {*own, "error"}
     most = min(FIRST, batch_size)
     while window := rows.take(most):
-        most = OTHERS_AHEAD * batch_size
+        most = WINDOW * batch_size
         bad = next((at for at, row in enumerate(window) if row.fault), None) if strict else None
         given = [row.given for row in window[:bad] if not row.fault]
         answers: Iterator[Any] = iter(())
