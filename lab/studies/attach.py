@@ -30,7 +30,7 @@ from de3bert.methods import METHODS
 from de3bert.runtime.evaluate import trace_table
 from de3bert.runtime.load import load
 from de3bert.training.attach import attach_model
-from de3lab.study.material import Material, read_material
+from de3lab.study.material import TaskRows, read_material
 from de3lab.study.spec import load_study
 from de3lab.tabular import markdown_table
 
@@ -61,7 +61,7 @@ def main() -> None:
     print(table_of(document))
 
 
-def texts(material: Material) -> dict[str, tuple[Table, Table | None]]:
+def texts(material: TaskRows) -> dict[str, tuple[Table, Table | None]]:
     """Texts to fit to, and texts to hold: of the training rows, or of others in the same file."""
     cut = material.cut(SEED)
     used = np.concatenate([cut["train"], cut["calibration"]])
@@ -77,7 +77,7 @@ def texts(material: Material) -> dict[str, tuple[Table, Table | None]]:
     }
 
 
-def one(model: Path, table: Table, held: Table | None, material: Material) -> dict[str, Any]:
+def one(model: Path, table: Table, held: Table | None, material: TaskRows) -> dict[str, Any]:
     tuning = material.splits(SEED).calibration
     folder = Path(tempfile.mkdtemp())
     try:

@@ -26,7 +26,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from de3bert.bench.answers import Reference
 from de3bert.bench.contender import Contender, find
-from de3bert.bench.material import Material, load_bundle
+from de3bert.bench.material import BenchMaterial, load_bundle
 from de3bert.bench.measure import Measured, measure
 from de3bert.bench.ours import at_points
 from de3bert.bench.report import contender_rows
@@ -40,7 +40,7 @@ from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.manifest import is_bundle
-from de3bert.tasks.answers import Prediction
+from de3bert.tasks import TASKS, Prediction
 from de3bert.training.fit import fit, is_finished
 from de3bert.training.recipe import recipe_from
 from de3lab.figures.stacking import Series, draw_latency
@@ -164,7 +164,7 @@ def everybody(
 ) -> list[Contender]:
     ours = {int8: load_bundle(str(bundles[model, int8])) for int8 in (False, True)}
     wanted = ["hf", "ort", "ort-int8"]
-    material = Material(ours[False], str(model), scratch)
+    material = BenchMaterial(ours[False], str(model), scratch)
     makers = [find(name)(material, name) for name in wanted]
     found: list[Contender] = [make() for make in makers]
     material.close()
@@ -178,9 +178,11 @@ def everybody(
 
 
 def report(measured: Sequence[Measured], dev: Table, seed: int) -> dict[str, Any]:
-    labels = [NAMES[int(label)] for label in dev.labels or []]
+    labels = [(NAMES[int(label)],) for label in dev.labels or []]
     eager = next(each for each in measured if each.contender.name == "hf")
-    reference = Reference("hf", [answer.label for answer in eager.answers])
+    task = TASKS["text-classification"]
+    own = [task.said(answer) for answer in eager.answers]
+    reference = Reference("hf", task, tuple(NAMES), own)
     rows = contender_rows(measured, ["hf", "ort"], reference, labels)
     for row in rows:
         if row["name"].startswith("half-depth"):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from de3bert.model.config import EarlyExitConfig
     from de3bert.runtime.classifier import Classifier
     from de3bert.runtime.load import load
-    from de3bert.tasks.answers import Explanation, Prediction
+    from de3bert.tasks.answers import Prediction
+    from de3bert.tasks.explanations import Explanation
     from de3bert.training.fit import fit
     from de3bert.training.recipe import Recipe
 
@@ -60,7 +61,7 @@ _HOME = {
     "EarlyExitConfig": "de3bert.model.config",
     "EarlyExitForSequenceClassification": "de3bert.model",
     "EarlyExitForTokenClassification": "de3bert.model",
-    "Explanation": "de3bert.tasks.answers",
+    "Explanation": "de3bert.tasks.explanations",
     "OperatingPoint": "de3bert.exits.points",
     "Policy": "de3bert.exits.policy",
     "Prediction": "de3bert.tasks.answers",

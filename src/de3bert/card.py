@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from de3bert.card_metadata import metadata_block
 from de3bert.errors import De3Error
 from de3bert.files import read_json, write_text
 from de3bert.printable import cut_list, printable
@@ -14,11 +15,7 @@ from de3bert.tasks import task_of
 
 __all__ = ["card_text", "points_table", "write_card"]
 
-CARD = """---
-library_name: de3bert
-pipeline_tag: {task}
-tags: [early-exit, {task}]
----
+CARD = """{metadata}
 
 # {title}
 
@@ -93,8 +90,9 @@ def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title:
     config = {"id2label": UNNAMED, **config}
     names = [_plain(config["id2label"][key]) for key in sorted(config["id2label"], key=int)]
     task = task_of(config)
+    origin = record or _manifest(folder).get("source") or {}
     return CARD.format(
-        task=task.name,
+        metadata=metadata_block(title, task.name, config["method"], origin, points),
         kind=task.describes,
         example=task.example,
         title=_plain(title),
@@ -118,8 +116,8 @@ def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title:
 
 def _ending(folder: Path, record: dict[str, Any], fitted: dict[str, Any]) -> str:
     """How the folder came to be: a training, exits put on a model, or an export."""
-    path = folder / "manifest.json"
-    if not path.exists() and record.get("attached"):
+    manifest = _manifest(folder)
+    if not manifest and record.get("attached"):
         known = fitted.get("labels") == "given"
         return ATTACHED.format(
             backbone=_code(record.get("backbone", "unknown")),
@@ -129,11 +127,8 @@ def _ending(folder: Path, record: dict[str, Any], fitted: dict[str, Any]) -> str
             meaning="accuracy" if known else "agreement with the last",
             accuracy=_accuracy_table(record.get("exit_accuracy", {})),
         )
-    if not path.exists():
+    if not manifest:
         return TRAINING.format(accuracy=_accuracy_table(record.get("exit_accuracy", {})))
-    manifest = read_json(path)
-    if not isinstance(manifest.get("files"), dict):
-        raise De3Error(f"{path} is damaged: it lists no files. Export the model again.")
     return BUNDLE.format(
         precision=_plain(manifest["precision"]),
         size=sum(known["bytes"] for known in manifest["files"].values()) / 1e6,
@@ -142,6 +137,17 @@ def _ending(folder: Path, record: dict[str, Any], fitted: dict[str, Any]) -> str
             _plain(f"{k} {v}") for k, v in manifest["made"].get("versions", {}).items()
         ),
     )
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """That of a bundle; empty for a model folder."""
+    path = folder / "manifest.json"
+    if not path.exists():
+        return {}
+    manifest = read_json(path)
+    if not isinstance(manifest.get("files"), dict):
+        raise De3Error(f"{path} is damaged: it lists no files. Export the model again.")
+    return manifest
 
 
 def points_table(points: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ Part = TypeVar("Part")
 LONGEST = 80  # characters of a name that are shown
 SHOWN = 50  # names that are listed
 OURS = "de3bert"
-NAME = re.compile(r"[a-z][a-z0-9_-]*")
+PART_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 class Registry(Generic[Part]):
@@ -40,7 +40,7 @@ class Registry(Generic[Part]):
         self._origins: dict[str, str] = {}
 
     def add(self, name: str, part: Part) -> Part:
-        if not NAME.fullmatch(name):
+        if not PART_NAME.fullmatch(name):
             raise ValueError(f"{self.kind} names are lower case, got {name!r}")
         if name in self._parts:
             raise ValueError(f"{self.kind} {name!r} is registered twice")

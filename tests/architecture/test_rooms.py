@@ -46,7 +46,8 @@ MAY_IMPORT = {
     "printable": set(),
     "progress": set(),
     "files": {"errors", "limits", "locks"},
-    "card": {"files", "errors", "printable", "tasks"},
+    "card": {"card_metadata", "files", "errors", "printable", "tasks"},
+    "card_metadata": {"printable"},
     "machine": set(),
 }
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
@@ -61,6 +62,7 @@ FREE_OF_HEAVY = {
     "figures",
     "files",
     "card",
+    "card_metadata",
     "limits",
     "locks",
     "machine",

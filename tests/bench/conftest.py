@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures_trained import ToyData, once, toy_data, trained_model
 
-from de3bert.bench.material import Material, load_bundle
+from de3bert.bench.material import BenchMaterial, load_bundle
 from de3bert.bench.run import graphs, hf, openvino
 from de3bert.data.read import read_table
 from de3bert.export.bundle import export_model
@@ -49,8 +49,8 @@ def int8_bundle(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def material(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Material]:
-    made = Material(load_bundle(bundle), None, tmp_path_factory.mktemp("graphs"))
+def material(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchMaterial]:
+    made = BenchMaterial(load_bundle(bundle), None, tmp_path_factory.mktemp("graphs"))
     made.threads = 1  # of torch: tiny tensors on busy cores
     yield made
     made.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from de3bert.bench.timing import Clock
+from de3bert.bench.timing import TimeSource
 from de3bert.data.tokens import TextInput, TokenRow
 from de3bert.tasks.answers import Prediction
 
@@ -23,8 +23,8 @@ class Time:
         self.now += seconds
 
     @property
-    def clock(self) -> Clock:
-        return Clock(lambda: self.now, self._sleep, lambda: self.worked)
+    def clock(self) -> TimeSource:
+        return TimeSource(lambda: self.now, self._sleep, lambda: self.worked)
 
     def spin(self, seconds: float) -> None:
         """A pool goes on spinning from now on."""

@@ -12,7 +12,7 @@ import pytest
 import de3bert
 from de3bert import Classifier
 from de3bert.bench.contender import CONTENDERS, find
-from de3bert.bench.material import Material, load_bundle
+from de3bert.bench.material import BenchMaterial, load_bundle
 from de3bert.bench.ours import at_points
 from de3bert.errors import De3Error, UsageError
 
@@ -76,7 +76,7 @@ def test_torch_gets_the_bundles_threads_and_has_its_own_back(bundle, tmp_path):
     import torch
 
     before = torch.get_num_threads()
-    borrowed = Material(load_bundle(bundle), None, tmp_path)
+    borrowed = BenchMaterial(load_bundle(bundle), None, tmp_path)
     borrowed.threads = before + 1
     assert borrowed.trained.model.training is False
     assert torch.get_num_threads() == before + 1
@@ -120,6 +120,6 @@ def test_a_model_with_other_weights_is_refused(bundle, trained_model, tmp_path):
     content[-1] ^= 1
     weights.write_bytes(bytes(content))
     with pytest.raises(UsageError, match="other weights"):
-        Material(load_bundle(bundle), other, tmp_path)
+        BenchMaterial(load_bundle(bundle), other, tmp_path)
     with pytest.raises(UsageError, match="is a bundle"):
-        Material(load_bundle(bundle), bundle, tmp_path)
+        BenchMaterial(load_bundle(bundle), bundle, tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from tests.bench.fakes import Fake, Time
@@ -10,7 +12,9 @@ from de3bert.bench.answers import Reference, find_reference
 from de3bert.bench.measure import BATCH_SIZES, best_batch_size, measure
 from de3bert.bench.report import contender_rows
 from de3bert.bench.timing import Interval, alternate, bootstrap, over_rounds, settle
+from de3bert.tasks import TASKS
 
+MODEL = SimpleNamespace(task=TASKS["text-classification"], label_names=("neg", "pos"))
 TEXTS = ["a" * length for length in (1, 2, 3, 5, 8, 13, 21, 34)]
 
 
@@ -139,8 +143,8 @@ def test_known_times_come_out_as_ratios():
     slow = Fake("hf", time, 0.04)
     quick = Fake("ort", time, 0.01)
     measured = measure([slow, quick], TEXTS, 3, clock=time.clock)
-    reference = find_reference(measured, None, TEXTS)  # type: ignore[arg-type]  # hf is there
-    first, second = contender_rows(measured, ["hf"], reference, ["pos"] * 7 + ["neg"])
+    reference = find_reference(measured, MODEL, TEXTS)
+    first, second = contender_rows(measured, ["hf"], reference, [("pos",)] * 7 + [("neg",)])
     assert first["latency_ms"]["mean"] == pytest.approx(40 * np.mean([len(t) for t in TEXTS]))
     assert first["tokenising_ms"]["p50"] == pytest.approx(1.0)
     assert first["accuracy"] == pytest.approx(7 / 8)
@@ -159,7 +163,7 @@ def test_other_answers_are_flagged_where_there_is_no_excuse(changes, verdict):
     time = Time()
     right, wrong = Fake("hf", time, 0.04), Fake("ort", time, 0.01, label="neg", **changes)
     measured = measure([right, wrong], TEXTS, 1, clock=time.clock)
-    reference = Reference("hf", ["pos"] * len(TEXTS))
+    reference = Reference("hf", MODEL.task, MODEL.label_names, [("pos",)] * len(TEXTS))
     rows = contender_rows(measured, ["hf"], reference, None)
     assert [row["answers_ok"] for row in rows] == [True, verdict]
     assert [row["same_answers"] for row in rows] == [1.0, 0.0]

@@ -56,17 +56,26 @@ def test_inspecting_a_tagger(de3, model):
     assert said.json["task"] == "token-classification"
 
 
+def test_explaining_a_sentence(de3, model):
+    said = de3("explain", model, "the good film", "--policy", "entropy < 0.3 window 3")
+    assert said.code == 0, said.err
+    assert [line.split()[0] for line in said.out.splitlines()[4:]] == ["the", "good", "film"]
+    found = de3("explain", model, "the good film", "--json").json
+    assert [word["word"] for word in found["words"]] == ["the", "good", "film"]
+    assert len(found["words"][0]["layers"]) == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["explain", "{m}", "a film"], "is for classifiers of texts"),
+        (["explain", "{m}", "a film", "a plot"], "leave out the second text"),
+        (["explain", "{m}", " "], "list of words"),
         (["calibrate", "{m}", "--target", "layers=2", "--name", "x"], "Give rows with --data"),
         ([*CALIBRATE, "--target", "layers=2 keep"], "no independent rows"),
         ([*CALIBRATE, "--target", "agree=0.9 confidence=0.95"], "no independent rows"),
         ([*CALIBRATE, "--target", "layers=2", "--unlabelled", "x"], "no independent rows"),
-        ([*CALIBRATE, "--target", "latency=5ms"], "is about time"),
+        ([*CALIBRATE, "--target", "latency=5ms"], "Run first: de3 profile"),
         (["predict", "{m}", "--state", "s.json"], "is for classifiers of texts"),
-        (["profile", "{m}"], "is for classifiers of texts"),
         (["evaluate", "{m}", "--data", "none.jsonl"], "There is no file none.jsonl"),
         (["evaluate", "{m}", "--data", "x", "--text-pair", "b"], "leave out --text-pair"),
         (["evaluate", "{m}", "--data", "{d}", "--policy", "entropy < 0.1 window 4"], "odd number"),

@@ -5,23 +5,27 @@ import io
 
 import pytest
 
-from de3bert.data.read import read_inputs, read_lines
+from de3bert.data.read import read_inputs
 from de3bert.errors import De3Error, UsageError
 
 
+def lines_of(stream):
+    return read_inputs("-", stream).texts
+
+
 def test_lines_from_bytes_and_text():
-    assert read_lines(io.BytesIO("é\r\nb \n".encode())) == ["é", "b "]
-    assert read_lines(io.StringIO("a\nb")) == ["a", "b"]
-    assert read_lines(io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfa\n"), encoding="latin1")) == ["a"]
+    assert lines_of(io.BytesIO("é\r\nb \n".encode())) == ["é", "b "]
+    assert lines_of(io.StringIO("a\nb")) == ["a", "b"]
+    assert lines_of(io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfa\n"), encoding="latin1")) == ["a"]
 
 
 def test_lines_that_are_refused():
     with pytest.raises(De3Error, match=r"line 2 is empty \(2 of 3"):
-        read_lines(io.BytesIO(b"a\n \n\n"))
+        lines_of(io.BytesIO(b"a\n \n\n"))
     with pytest.raises(De3Error, match=r"standard input is not UTF-8: line 2.*0xff"):
-        read_lines(io.TextIOWrapper(io.BytesIO(b"a\n\xff\n")))
+        lines_of(io.TextIOWrapper(io.BytesIO(b"a\n\xff\n")))
     with pytest.raises(De3Error, match="empty"):
-        read_lines(io.BytesIO(b"\n"))
+        lines_of(io.BytesIO(b"\n"))
 
 
 def test_standard_input_of_lines():

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.docs.pages import ROOT
 
-from de3bert.tasks.answers import ExplainedLayer, Explanation, Prediction
+from de3bert.tasks.answers import Prediction
+from de3bert.tasks.explanations import ExplainedLayer, Explanation
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = ROOT / "lab" / "results"

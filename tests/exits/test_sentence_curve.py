@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from de3bert.exits.sentence_metrics import WORD_METRICS, check_word_metric, tall
 from de3bert.exits.spans import has_spans, spans
 
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
+PAIRS = st.tuples(st.sampled_from(TAGS), st.sampled_from([*TAGS, None]))
 
 
 def slow_spans(tags):
@@ -38,6 +40,27 @@ def slow_spans(tags):
 @given(st.lists(st.sampled_from(TAGS), max_size=8))
 def test_entities_are_those_of_the_slow_search(tags):
     assert spans(tags) == slow_spans(tags)
+
+
+@pytest.fixture(scope="module")
+def seqeval():
+    """Imported before any test is timed: it brings scikit-learn."""
+    return pytest.importorskip("seqeval.metrics")
+
+
+@given(sentences=st.lists(st.lists(PAIRS, min_size=1, max_size=8), min_size=1, max_size=5))
+def test_scores_are_those_of_seqeval(seqeval, sentences):
+    gold = [[tag for tag, _ in words] for words in sentences]
+    said = [[tag for _, tag in words] for words in sentences]
+    found = tally(gold, said, "span_f1")
+    answers = [[tag or "O" for tag in words] for words in said]  # no answer is outside
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of scores that are not defined, which both take for 0
+        precision = seqeval.precision_score(gold, answers)
+        recall = seqeval.recall_score(gold, answers)
+        f1 = seqeval.f1_score(gold, answers)
+    assert (found.precision(), found.recall()) == pytest.approx((precision, recall))
+    assert found.score() == pytest.approx(f1)
 
 
 def test_entities_by_hand():

@@ -197,3 +197,23 @@ def test_without_torch(taggers):
 def test_texts_are_refused_by_a_bundle_of_a_tagger(taggers):
     with pytest.raises(UsageError, match="split texts into words first"):
         taggers["sentee"][1].predict(["a good film"])
+
+
+def test_a_profile_of_a_tagger_and_a_point_by_its_times(taggers, word_data, tmp_path):
+    from de3bert.runtime.evaluate import trace_table
+    from de3bert.runtime.profile import known_profile, profile, write_profile
+
+    folder = shutil.copytree(taggers["sentee"][1].source, tmp_path / "b")
+    tagger = de3bert.load(folder)
+    write_profile(folder, profile(tagger, batches=(2,), lengths=(4, 12), rounds=3))
+    cost = known_profile(folder)
+    assert sorted(cost.batches) == [1, 2]
+    trace = trace_table(tagger, read_words(word_data.calibration))
+    rows = tagger.encode(read_words(word_data.calibration).texts)
+    lengths = [len(row["input_ids"]) for row in rows]
+    assert trace.lengths.tolist() == lengths
+    wanted = float(cost.full(trace).mean()) * 0.9
+    point = calibrate_model(
+        folder, f"latency={wanted}ms", "quick", table=read_words(word_data.calibration)
+    )
+    assert point.measured["predicted_ms"] <= wanted + 1e-6

@@ -10,7 +10,7 @@ from de3bert.errors import UsageError
 from de3bert.exits.family import Family
 from de3bert.exits.token_hash import HASHES
 from de3bert.methods import METHODS, Method, Phase, Term
-from de3bert.methods.options import OPTIONS, Choice, Range
+from de3bert.methods.options import OPTIONS, OneOf, Range
 from de3bert.model.depth import DEPTHS
 from de3bert.model.groups import GROUPS
 from de3bert.model.heads import HEADS
@@ -93,7 +93,7 @@ def test_wrong_options_say_what_is_accepted() -> None:
 def test_every_option_says_what_it_may_be(name: str) -> None:
     method = METHODS[name]
     for option, default in method.options.items():
-        assert isinstance(OPTIONS[option], Choice if isinstance(default, str) else Range)
+        assert isinstance(OPTIONS[option], OneOf if isinstance(default, str) else Range)
     assert method.resolve(method.options) == dict(method.options)
 
 

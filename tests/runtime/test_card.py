@@ -8,6 +8,7 @@ import re
 import pytest
 
 from de3bert.card import card_text, points_table, write_card
+from de3bert.data.hub import hub_id
 from de3bert.errors import De3Error
 
 EVIL = (
@@ -91,3 +92,63 @@ def test_a_damaged_record_is_said(tmp_path, text):
 def test_a_damaged_config_is_said(tmp_path, changes):
     with pytest.raises(De3Error, match="do not fit together"):
         card_text(tmp_path, config_of(**changes))
+
+
+def read_by_the_hub(text: str):
+    """The metadata as `huggingface_hub` reads it, which writes it out again."""
+    cards = pytest.importorskip("huggingface_hub").ModelCard
+    data = cards(text).data
+    again = cards(f"---\n{data.to_yaml()}\n---\n").data
+    assert again.to_dict() == data.to_dict()
+    return data
+
+
+def test_the_hub_reads_the_metadata(tmp_path):
+    record = {"base_model": "google-bert/bert-base-uncased", "datasets": ["nyu-mll/glue"]}
+    (tmp_path / "training.json").write_text(json.dumps(record))
+    points = {"2x": point(), "3x": point(score=0.85, layer_speedup=3.0), "old": point()}
+    points["old"]["measured"] = {}  # after the prototypes were adapted
+    data = read_by_the_hub(card_text(tmp_path, config_of(operating_points=points), "my-model"))
+    assert (data.library_name, data.pipeline_tag) == ("de3bert", "text-classification")
+    assert data.tags == ["early-exit", "text-classification", "method:de3"]
+    assert (data.base_model, data.datasets, data.license) == (
+        "google-bert/bert-base-uncased", ["nyu-mll/glue"], None
+    )  # fmt: skip
+    assert data.model_name == "my-model"
+    found = [(each.metric_type, each.metric_value, each.metric_name) for each in data.eval_results]
+    assert found == [
+        ("accuracy", 0.9, "accuracy at 2x, layer speed-up 2.00"),
+        ("accuracy", 0.85, "accuracy at 3x, layer speed-up 3.00"),
+    ]
+    assert {each.dataset_split for each in data.eval_results} == {"calibration"}
+
+
+def test_a_bundle_says_where_its_model_came_from(tmp_path):
+    manifest = {
+        "files": {}, "precision": "fp32", "made": {},
+        "source": {"base_model": "owner/name", "datasets": ["not an id"], "model": "/home/me/m"},
+    }  # fmt: skip
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    text = card_text(tmp_path, config_of(task="token-classification"), "t")
+    data = read_by_the_hub(text)
+    assert (data.pipeline_tag, data.base_model) == ("token-classification", "owner/name")
+    assert data.datasets is None
+    assert data.eval_results is None  # there are no points
+    assert "/home/me" not in text
+
+
+@pytest.mark.parametrize("name", [*EVIL, "a: b", "- x", "---", "'", '"', "{", "%TAG", "no", "1.0"])
+def test_foreign_names_cannot_break_the_metadata(tmp_path, name):
+    (tmp_path / "training.json").write_text(json.dumps({"base_model": name, "datasets": [name]}))
+    config = config_of(method=name, operating_points={name: point(metric=name)})
+    data = read_by_the_hub(card_text(tmp_path, config, title=name))
+    assert (data.library_name, data.base_model, data.datasets) == ("de3bert", None, None)
+    assert len(data.eval_results) == 1
+
+
+def test_what_is_an_id_of_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "model").mkdir(parents=True)
+    assert hub_id("google-bert/bert-base-uncased") == "google-bert/bert-base-uncased"
+    for name in ("runs/model", str(tmp_path / "runs"), "bert", "a/b/c", "train.csv"):
+        assert hub_id(name) is None

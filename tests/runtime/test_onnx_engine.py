@@ -29,7 +29,7 @@ from de3bert import Classifier
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, replay
 from de3bert.exits.replay import margin
-from de3bert.runtime.classifier import WINDOW
+from de3bert.runtime.classifier import AHEAD
 
 __all__ = ["pointed_model", "trained_bundle"]
 
@@ -271,7 +271,7 @@ def test_a_stream_is_read_window_by_window(bundle):
 
     stream = bundle.predict_iter(source(), "fast", batch_size=2)
     assert read == 0
-    window = 2 * WINDOW
+    window = 2 * AHEAD
     for number in range(1, 2 * window + 2):
         next(stream)
         assert read == -(-number // window) * window

@@ -16,7 +16,7 @@ from tests.fixtures_trained import toy_rows
 from de3bert.data.stream import Row
 from de3bert.errors import De3Error
 from de3bert.runtime import streaming
-from de3bert.runtime.streaming import HELD_ROWS, Ahead, Tally, answered
+from de3bert.runtime.streaming import HELD_ROWS, Ahead, StreamCounts, answered
 
 OWN = ("label", "score", "exit_layer", "layers")
 TEXTS = [text for text, _ in toy_rows(90, 5)]
@@ -31,10 +31,12 @@ def rows(texts: list[str | None]) -> list[Row]:
     return [row(number, text) for number, text in enumerate(texts, start=1)]
 
 
-def everything(model: Any, source: Any, tally: Tally | None = None, **options: Any) -> list[dict]:
+def everything(
+    model: Any, source: Any, tally: StreamCounts | None = None, **options: Any
+) -> list[dict]:
     options = {"policy": model.policy(policy=options.pop("policy", "full")), **options}
     with Ahead(source) as ahead:
-        windows = answered(model, ahead, OWN, tally or Tally(), **options)
+        windows = answered(model, ahead, OWN, tally or StreamCounts(), **options)
         return [document for window in windows for document in window]
 
 
@@ -68,7 +70,7 @@ def test_the_answers_are_those_of_predict(classifier, policy):
 
 
 def test_faults_stand_in_their_place_and_are_counted(classifier):
-    tally = Tally()
+    tally = StreamCounts()
     found = everything(classifier, rows(["good", None, "bad", None]), tally)
     assert found[1] == {"error": "no text", "line": 2, "text": None}
     assert ["error" in document for document in found] == [False, True, False, True]
@@ -87,7 +89,7 @@ def test_columns_that_have_our_names_are_kept_under_others(classifier):
 def test_strict_answers_what_came_before(classifier):
     with Ahead(rows(["good", "bad", None, "fine"])) as ahead:
         policy = classifier.policy(policy="full")
-        windows = answered(classifier, ahead, OWN, Tally(), policy=policy, strict=True)
+        windows = answered(classifier, ahead, OWN, StreamCounts(), policy=policy, strict=True)
         given: list[dict] = []
         with pytest.raises(De3Error, match="line 3: no text"):
             collect(windows, given)
@@ -100,7 +102,7 @@ def collect(windows: Iterator[list[dict]], given: list[dict]) -> None:
 
 
 def test_cut_texts_are_counted_over_the_stream(classifier):
-    tally = Tally()
+    tally = StreamCounts()
     everything(classifier, rows([" ".join(["good"] * 60), "bad"] * 30), tally, batch_size=2)
     assert tally.cut == 30
 
@@ -116,7 +118,7 @@ def test_a_pause_in_the_input_is_no_reason_to_wait(classifier):
 
     with Ahead(pausing()) as ahead:
         policy = classifier.policy(policy="full")
-        windows = answered(classifier, ahead, OWN, Tally(), policy=policy)
+        windows = answered(classifier, ahead, OWN, StreamCounts(), policy=policy)
         texts: list[str] = []
         while len(texts) < 2:
             texts += [document["text"] for document in next(windows)]

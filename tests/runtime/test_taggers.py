@@ -248,10 +248,3 @@ def test_unknown_points_and_both_at_once(sentee):
     assert sentee.predict([]) == []
     with pytest.raises(UsageError, match="batch_size"):
         sentee.predict([["a"]], batch_size=0)
-
-
-def test_what_only_texts_have_is_refused(sentee):
-    with pytest.raises(UsageError, match="tags words, and `explain` is for classifiers of texts"):
-        sentee.explain("a film")
-    with pytest.raises(AttributeError):
-        _ = sentee.no_such_thing

@@ -253,11 +253,21 @@ def test_rows_are_drawn_by_the_seed(trained_model, rows, tmp_path):
     assert everything.rows == 90
 
 
-def test_the_beginning_of_a_sorted_file_is_not_taken_for_all(trained_model, rows, tmp_path):
+def test_the_beginning_of_a_sorted_file_is_not_taken_for_all(
+    trained_model, rows, tmp_path, monkeypatch
+):
+    """How large the clusters become is another matter: it differs a lot from seed to seed."""
     ordered = rows.take(sorted(range(90), key=lambda row: rows.labels[row]))
-    found = adapt_model(trained_model, ordered, tmp_path / "out", rows=40)
-    last = [each.rows for each in found.moved if each.layer == 3]
-    assert min(last) >= 10
+    read, projected = [], adapt._projected
+
+    def spy(model, encoder, table, *rest):
+        read.extend(table.labels)
+        return projected(model, encoder, table, *rest)
+
+    monkeypatch.setattr(adapt, "_projected", spy)
+    adapt_model(trained_model, ordered, tmp_path / "out", rows=40)
+    assert len(read) == 40
+    assert min(read.count(label) for label in set(rows.labels)) >= 10
 
 
 def test_batches_do_not_matter(trained_model, rows, tmp_path):

@@ -160,7 +160,7 @@ HOLD = textwrap.dedent(
         print("training", flush=True)
         time.sleep(120)
 
-    fit.Training.run = held
+    fit.TrainingRun.run = held
     sys.argv = ["de3", *sys.argv[1:]]
     main()
     """
@@ -232,13 +232,13 @@ def test_a_teacher_that_is_damaged_is_trained_again(recipe, tmp_path, caplog, mo
     fit(changed, tmp_path / "whole", progress=False)
     out = tmp_path / "m"
     with monkeypatch.context() as patch:
-        usual = fit_module.Training._trained_teacher
+        usual = fit_module.TrainingRun._trained_teacher
 
         def stop(self, method):
             usual(self, method)
             raise KeyboardInterrupt
 
-        patch.setattr(fit_module.Training, "_trained_teacher", stop)
+        patch.setattr(fit_module.TrainingRun, "_trained_teacher", stop)
         with pytest.raises(KeyboardInterrupt):
             fit(changed, out, progress=False)
     weights = tmp_path / "m.training" / "teacher" / "model.safetensors"

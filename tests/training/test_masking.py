@@ -60,6 +60,24 @@ def test_shares_of_words(masking) -> None:
     assert len(changed.unique()) > 0.9 * len(TINY_WORDS) - 2  # any word may come up
 
 
+def test_shares_are_those_of_transformers(masking, tiny_tokenizer) -> None:
+    from transformers import DataCollatorForLanguageModeling
+
+    ids, present = many()
+    never = torch.isin(ids, torch.tensor(SPECIAL)) | ~present.bool()
+    collator = DataCollatorForLanguageModeling(tiny_tokenizer)
+    collator.generator = torch.Generator().manual_seed(2)
+    theirs = collator.torch_mask_tokens(ids.clone(), special_tokens_mask=never)
+    ours = masking(ids, present, torch.Generator().manual_seed(1))
+    for kind in (
+        lambda seen, words: words != IGNORED,
+        lambda seen, words: (words != IGNORED) & (seen == MASK),
+        lambda seen, words: (words != IGNORED) & (seen == ids),
+    ):
+        shares = [kind(*each).sum().item() / (~never).sum().item() for each in (ours, theirs)]
+        assert shares[0] == pytest.approx(shares[1], abs=0.006)
+
+
 def test_draws_follow_the_generator_alone(masking) -> None:
     ids, present = many()
     first = masking(ids, present, Clock(4, 9, seed=2).generator(5))

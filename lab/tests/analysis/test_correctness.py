@@ -18,7 +18,7 @@ from de3bert.errors import UsageError
 from de3bert.exits import Signal, Trace
 from de3lab.analysis import ANALYSES, analyse
 from de3lab.analysis.auc import Ordered
-from de3lab.analysis.correctness import estimation_accuracy, measure_correctness
+from de3lab.analysis.correctness import estimates_right, measure_correctness
 from de3lab.statistics import resampling, row_counts
 
 ANALYSIS = ANALYSES["correctness"]
@@ -31,13 +31,13 @@ def measured(folder, *traces: Trace, **changes):
 
 def test_the_golden_number():
     values, right = np.array([0.1, 0.3, 0.15, 0.6]), np.array([True, True, False, False])
-    assert estimation_accuracy(values, right, 0.2) == 0.5
+    assert estimates_right(values, right, 0.2).mean() == 0.5
 
 
 def test_the_threshold_is_strict():
     values, right = np.array([0.2, 0.2]), np.array([True, False])
-    assert estimation_accuracy(values, right, 0.2) == 0.5  # both count as wrong answers
-    assert estimation_accuracy(values, np.array([False, False]), 0.2) == 1.0
+    assert estimates_right(values, right, 0.2).mean() == 0.5  # both count as wrong answers
+    assert estimates_right(values, np.array([False, False]), 0.2).mean() == 1.0
 
 
 def all_pairs_auc(values, right) -> float:
@@ -137,8 +137,8 @@ def test_intervals_are_paired_over_rows_and_runs(tmp_path):
         ranked.append(np.mean(gains))
         judged.append(
             np.mean([
-                estimation_accuracy(run["edr"][picked], run["right"][picked], 0.5)
-                - estimation_accuracy(run["entropy"][picked], run["right"][picked], 0.5)
+                estimates_right(run["edr"][picked], run["right"][picked], 0.5).mean()
+                - estimates_right(run["entropy"][picked], run["right"][picked], 0.5).mean()
                 for run in runs
             ])
         )  # fmt: skip

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from de3bert.bench.measure import Measured
 from de3bert.data.table import Table
-from de3bert.data.tokens import TextInput
 from de3bert.errors import UsageError
 from de3bert.runtime.classifier import FULL, Classifier
-from de3bert.runtime.evaluate import class_numbers
-from de3bert.tasks.answers import Prediction
+from de3bert.runtime.evaluate import numbers_of
+from de3bert.tasks.task import Task
 
-__all__ = ["Reference", "find_reference", "is_exact", "right_labels"]
+__all__ = ["Labels", "Reference", "find_reference", "is_exact", "reference_of", "right_labels"]
 
 MODEL_ITSELF = "hf"
+Labels: TypeAlias = list[tuple[str | None, ...]]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The labels that count as the model's own at full depth, (texts,)."""
+    """What counts as the model's own answers at full depth.
+
+    Attributes:
+        labels: what is said of every unit of every text, (texts,) of (units,).
+    """
 
     name: str
-    labels: list[str]
+    task: Task[Any]
+    label_names: tuple[str, ...]
+    labels: Labels
 
-    def differ(self, answers: Sequence[Prediction]) -> int:
-        """How many texts got another label."""
+    def differ(self, answers: Sequence[Any]) -> int:
+        """How many texts got another label, or sentences another tag."""
         pairs = zip(answers, self.labels, strict=True)
-        return sum(answer.label != label for answer, label in pairs)
+        return sum(self.task.said(answer) != labels for answer, labels in pairs)
 
     def same(self, measured: Measured) -> bool:
         """Whether every text got this label, alone and in a batch."""
@@ -52,24 +61,30 @@ def is_exact(measured: Measured) -> bool:
 
 
 def find_reference(
-    measured: Sequence[Measured], bundle: Classifier, texts: Sequence[TextInput]
+    measured: Sequence[Measured], bundle: Classifier[Any], texts: Sequence[Any]
 ) -> Reference:
     """The answers of `hf` where it takes part, or else of the bundle at full depth."""
-    for each in measured:
-        if each.contender.name == MODEL_ITSELF:
-            return Reference(MODEL_ITSELF, [answer.label for answer in each.answers])
+    eager = next((each for each in measured if each.contender.name == MODEL_ITSELF), None)
+    if eager is not None:
+        return reference_of(MODEL_ITSELF, bundle, eager.answers)
     answers = [bundle.predict([text], policy=FULL)[0] for text in texts]
-    return Reference(f"ours:{FULL}", [answer.label for answer in answers])
+    return reference_of(f"ours:{FULL}", bundle, answers)
 
 
-def right_labels(bundle: Classifier, table: Table, warnings: list[str]) -> list[str] | None:
-    """The right classes by name, where the table has them in the model's terms."""
+def reference_of(name: str, bundle: Classifier[Any], answers: Sequence[Any]) -> Reference:
+    """These answers, whose task and classes are the bundle's."""
+    said = [bundle.task.said(answer) for answer in answers]
+    return Reference(name, bundle.task, bundle.label_names, said)
+
+
+def right_labels(bundle: Classifier[Any], table: Table[Any], warnings: list[str]) -> Labels | None:
+    """The right classes of all units by name, where the table has them in the model's terms."""
     if table.labels is None:
         return None
     try:
-        numbers = class_numbers(bundle, table)
+        numbers = numbers_of(bundle.info, table)
     except UsageError as error:
         # Times need no labels: a column that only looks like them must not stop the run.
         warnings.append(f"labels are not used: {error}")
         return None
-    return [bundle.label_names[number] for number in numbers]
+    return [tuple(bundle.label_names[number] for number in np.atleast_1d(row)) for row in numbers]

@@ -7,20 +7,20 @@ compare like with like.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.material import Material
-from de3bert.data.tokens import Encoded, TextInput, TokenRow
-from de3bert.exits import signals
+from de3bert.bench.material import BenchMaterial
+from de3bert.data.tokens import Encoded, TokenRow, first_pieces, units_of
 from de3bert.registry import Registry
-from de3bert.tasks.answers import Prediction
+from de3bert.runtime.engine import in_batches
+from de3bert.tasks.task import Outcome, Task
 
-__all__ = ["CONTENDERS", "HALF", "ORT_POOL", "Contender", "Maker", "Static", "find"]
+__all__ = ["CONTENDERS", "HALF", "ORT_POOL", "Contender", "Maker", "Static", "find", "of_units"]
 
 HALF = "layer-k"  # also the name under which layer-1, layer-2 ... are registered
 ORT_POOL = "onnx"  # all sessions of a process share one; pools have the names of back ends
@@ -28,7 +28,7 @@ NUMBERED = re.compile(r"layer-\d+")
 
 
 class Contender(Protocol):
-    """Something that classifies texts, to be timed."""
+    """Something that classifies texts or tags sentences, to be timed."""
 
     @property
     def name(self) -> str: ...
@@ -45,11 +45,11 @@ class Contender(Protocol):
     def full_depth(self) -> bool:
         """Whether every text runs through all layers of the model."""
 
-    def tokenise(self, texts: Sequence[TextInput]) -> list[TokenRow]:
+    def tokenise(self, texts: Sequence[Any]) -> list[TokenRow]:
         """The first part of `predict`, to be timed by itself."""
 
-    def predict(self, texts: Sequence[TextInput], batch_size: int) -> list[Prediction]:
-        """One prediction per text, in input order."""
+    def predict(self, texts: Sequence[Any], batch_size: int) -> list[Any]:
+        """One answer of the task per text, in input order."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,16 @@ class Static:
     Attributes:
         layers: how many layers it runs; `depth` is how many the model has.
         encode: makes token rows of texts.
-        logits: runs one batch of token rows, (rows, classes).
+        logits: runs one batch of token rows, (units, classes).
     """
 
     name: str
     precision: str
     layers: int
     depth: int
+    task: Task[Any]
     label_names: tuple[str, ...]
-    encode: Callable[[Sequence[TextInput]], Encoded]
+    encode: Callable[[Sequence[Any]], Encoded]
     logits: Callable[[Sequence[TokenRow]], NDArray[np.float32]]
     pool: str = ORT_POOL
 
@@ -75,36 +76,42 @@ class Static:
     def full_depth(self) -> bool:
         return self.layers == self.depth
 
-    def tokenise(self, texts: Sequence[TextInput]) -> list[TokenRow]:
+    def tokenise(self, texts: Sequence[Any]) -> list[TokenRow]:
         return self.encode(texts).rows
 
-    def predict(self, texts: Sequence[TextInput], batch_size: int) -> list[Prediction]:
-        rows = self.tokenise(texts)
+    def predict(self, texts: Sequence[Any], batch_size: int) -> list[Any]:
+        encoded = self.encode(texts)
+        rows = encoded.rows
         if len(rows) <= batch_size:
-            return self._predictions(self.logits(rows))
-        order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
-        logits = np.zeros((len(rows), len(self.label_names)), dtype=np.float32)
-        for start in range(0, len(rows), batch_size):
-            chosen = order[start : start + batch_size]
-            logits[chosen] = self.logits([rows[index] for index in chosen])
-        return self._predictions(logits)
+            logits = self.logits(rows)
+        else:
+            units = int(units_of(rows).sum())
+            logits = np.zeros((units, len(self.label_names)), dtype=np.float32)
+            for chosen, own in in_batches(rows, batch_size):
+                logits[own] = self.logits([rows[index] for index in chosen])
+        layers = np.full(len(logits), self.layers, dtype=np.int64)
+        # What `Classifier.predict` gives too, so that nobody is spared work that others do.
+        outcome = Outcome(layers, logits)
+        return self.task.answers(texts, encoded, outcome, self.label_names, self.depth)
 
-    def _predictions(self, logits: NDArray[np.float32]) -> list[Prediction]:
-        """What `Classifier.predict` gives too, so that nobody is spared work that others do."""
-        classes = logits.argmax(-1)
-        scores = signals.max_probability(logits)
-        return [
-            Prediction(self.label_names[label], float(score), self.layers, self.depth)
-            for label, score in zip(classes, scores, strict=True)
-        ]
+
+def of_units(logits: NDArray[np.float32], padded: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Of what a model says of a batch that which counts: of words their first tokens.
+
+    Args:
+        logits: (rows, classes), or (rows, tokens, classes) where the batch has `word_ids`.
+    """
+    if "word_ids" not in padded:
+        return logits
+    return logits[first_pieces(np.asarray(padded["word_ids"]))]
 
 
 Maker: TypeAlias = Callable[[], Contender]
 
 # name -> checks whether the contender can be had (UsageError at once if not), and gives its maker.
-CONTENDERS: Registry[Callable[[Material, str], Maker]] = Registry("contender")
+CONTENDERS: Registry[Callable[[BenchMaterial, str], Maker]] = Registry("contender")
 
 
-def find(name: str) -> Callable[[Material, str], Maker]:
+def find(name: str) -> Callable[[BenchMaterial, str], Maker]:
     """The entry for a name as the user gives it; `layer-6` is one of many forms of `layer-k`."""
     return CONTENDERS[HALF if NUMBERED.fullmatch(name) else name]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.contender import CONTENDERS, HALF, Contender, Maker, Static
-from de3bert.bench.material import Material
+from de3bert.bench.contender import CONTENDERS, HALF, Contender, Maker, Static, of_units
+from de3bert.bench.material import BenchMaterial
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import UsageError
 from de3bert.runtime.sessions import open_session
@@ -27,25 +27,25 @@ __all__ = ["first_layers", "fused", "plain", "plain_file", "plain_int8"]
 
 
 @CONTENDERS.register("ort")
-def plain(material: Material, name: str) -> Maker:
+def plain(material: BenchMaterial, name: str) -> Maker:
     """The plain model as torch exports it."""
     return _maker(material, name, plain_file)
 
 
 @CONTENDERS.register("ort-int8")
-def plain_int8(material: Material, name: str) -> Maker:
+def plain_int8(material: BenchMaterial, name: str) -> Maker:
     """The same graph with 8-bit weights, by ONNX Runtime's own quantiser."""
     return _maker(material, name, plain_int8_file, precision="int8")
 
 
 @CONTENDERS.register("ort-fused")
-def fused(material: Material, name: str) -> Maker:
+def fused(material: BenchMaterial, name: str) -> Maker:
     """The best single graph our exporter can make: beside it, a bundle shows what cuts cost."""
     return _maker(material, name, fused_file)
 
 
 @CONTENDERS.register(HALF)
-def first_layers(material: Material, name: str) -> Maker:
+def first_layers(material: BenchMaterial, name: str) -> Maker:
     """The first layers with the exit behind them: what a student of that depth would cost."""
     layer = material.depth // 2 if name == HALF else int(name.rpartition("-")[2])
     exits = material.exit_layers
@@ -55,7 +55,7 @@ def first_layers(material: Material, name: str) -> Maker:
             f"layers {', '.join(map(str, exits))}."
         )
 
-    def file(material: Material) -> Path:
+    def file(material: BenchMaterial) -> Path:
         from de3bert.bench.plain import FirstLayers
 
         trained = material.trained.model
@@ -64,12 +64,12 @@ def first_layers(material: Material, name: str) -> Maker:
     return _maker(material, f"layer-{layer}", file, layers=layer)
 
 
-def plain_file(material: Material) -> Path:
+def plain_file(material: BenchMaterial) -> Path:
     """The graph of the plain model."""
     return _exported(material, "plain", lambda: material.plain)
 
 
-def plain_int8_file(material: Material) -> Path:
+def plain_int8_file(material: BenchMaterial) -> Path:
     from de3bert.export.quantise import quantise_graph
 
     def write(path: Path) -> None:
@@ -79,7 +79,7 @@ def plain_int8_file(material: Material) -> Path:
     return material.graph("plain-int8", write)
 
 
-def fused_file(material: Material) -> Path:
+def fused_file(material: BenchMaterial) -> Path:
     """All layers in one graph, made the way the bundle's graphs were."""
 
     def write(path: Path) -> None:
@@ -96,13 +96,12 @@ def fused_file(material: Material) -> Path:
     return material.graph("fused", write)
 
 
-def _exported(material: Material, name: str, module: Callable[[], nn.Module]) -> Path:
+def _exported(material: BenchMaterial, name: str, module: Callable[[], nn.Module]) -> Path:
     def write(path: Path) -> None:
         from de3bert.bench.plain import write_plain_graph
-        from de3bert.tasks import TextClassification
 
         encoder = material.trained.encoder
-        rows = encoder.pad(encoder(TextClassification.samples[0][1:3]).rows)
+        rows = encoder.pad(encoder(material.task.samples[0][1:3]).rows)
         inputs = {each: rows[each] for each in material.manifest.inputs}
         write_plain_graph(module(), inputs, path)
 
@@ -110,9 +109,9 @@ def _exported(material: Material, name: str, module: Callable[[], nn.Module]) ->
 
 
 def _maker(
-    material: Material,
+    material: BenchMaterial,
     name: str,
-    file: Callable[[Material], Path],
+    file: Callable[[BenchMaterial], Path],
     *,
     layers: int | None = None,
     precision: str = "fp32",
@@ -125,6 +124,7 @@ def _maker(
             precision=precision,
             layers=layers or material.depth,
             depth=material.depth,
+            task=material.task,
             label_names=material.label_names,
             encode=material.encoder,
             logits=_session_logits(material, file(material)),
@@ -134,7 +134,7 @@ def _maker(
 
 
 def _session_logits(
-    material: Material, path: Path
+    material: BenchMaterial, path: Path
 ) -> Callable[[Sequence[TokenRow]], NDArray[np.float32]]:
     session = open_session(path)
     names = [given.name for given in session.get_inputs()]
@@ -142,6 +142,7 @@ def _session_logits(
 
     def logits(rows: Sequence[TokenRow]) -> NDArray[np.float32]:
         padded = pad(rows)
-        return session.run(["logits"], {each: padded[each] for each in names})[0]
+        found = session.run(["logits"], {each: padded[each] for each in names})[0]
+        return of_units(found, padded)
 
     return logits

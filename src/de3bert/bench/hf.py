@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.contender import CONTENDERS, Contender, Maker, Static
-from de3bert.bench.material import Material
+from de3bert.bench.contender import CONTENDERS, Contender, Maker, Static, of_units
+from de3bert.bench.material import BenchMaterial
 from de3bert.data.tokens import TokenRow
 
 __all__ = ["eager"]
 
 
 @CONTENDERS.register("hf")
-def eager(material: Material, name: str) -> Maker:
+def eager(material: BenchMaterial, name: str) -> Maker:
     """The library's own encoder with its default attention, under inference mode."""
 
     def make() -> Contender:
@@ -27,13 +27,15 @@ def eager(material: Material, name: str) -> Maker:
         @torch.inference_mode()
         def logits(rows: Sequence[TokenRow]) -> NDArray[np.float32]:
             padded = encoder.pad(rows)
-            return plain(**{each: padded[each] for each in names}).numpy()
+            found = plain(**{each: padded[each] for each in names}).numpy()
+            return of_units(found, padded)
 
         return Static(
             name=name,
             precision="fp32",
             layers=material.depth,
             depth=material.depth,
+            task=material.task,
             label_names=material.label_names,
             encode=encoder,
             logits=logits,

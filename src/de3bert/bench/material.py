@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from de3bert.bench.plain import PlainClassifier
     from de3bert.runtime.torch_backend import TorchBackend
 
-__all__ = ["Material", "load_bundle"]
+__all__ = ["BenchMaterial", "load_bundle"]
 
 
-class Material:
+class BenchMaterial:
     """A bundle and its model. The model is read, and torch imported, when it is first asked for.
 
     Args:
@@ -40,6 +40,7 @@ class Material:
         self.encoder = backend.encoder
         self.threads = backend.threads
         self.depth = bundle.depth
+        self.task = bundle.task
         self.label_names = bundle.label_names
         self.folder = folder
         self.model = _find_model(bundle, self.manifest, model)

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.bench.contender import Contender
-from de3bert.bench.timing import SYSTEM, Clock, Seconds, alternate
-from de3bert.data.tokens import TextInput
-from de3bert.tasks.answers import Prediction
+from de3bert.bench.timing import SYSTEM, Seconds, TimeSource, alternate
 
 __all__ = ["BATCH_SIZES", "Measured", "Note", "best_batch_size", "measure"]
 
@@ -35,8 +33,8 @@ class Measured:
     """
 
     contender: Contender
-    answers: list[Prediction]
-    batched: list[Prediction]
+    answers: list[Any]
+    batched: list[Any]
     seconds: Seconds
     tokenising: Seconds
     batch_size: int
@@ -45,11 +43,11 @@ class Measured:
 
 def measure(
     contenders: Sequence[Contender],
-    texts: Sequence[TextInput],
+    texts: Sequence[Any],
     rounds: int,
     *,
     seed: int = 0,
-    clock: Clock = SYSTEM,
+    clock: TimeSource = SYSTEM,
     note: Note = lambda _: None,
 ) -> list[Measured]:
     """Times everybody in turn, after a pass that is not timed: it warms up and gives the answers.
@@ -80,11 +78,11 @@ def measure(
 
 def _whole_lists(
     contenders: Sequence[Contender],
-    texts: Sequence[TextInput],
+    texts: Sequence[Any],
     rounds: int,
     *,
     seed: int,
-    clock: Clock,
+    clock: TimeSource,
     note: Note,
 ) -> dict[str, dict[str, Any]]:
     """The second half of `Measured`: everybody at the batch size that suits it best."""
@@ -101,7 +99,7 @@ def _whole_lists(
     }
 
 
-def best_batch_size(contender: Contender, texts: Sequence[TextInput], clock: Clock = SYSTEM) -> int:
+def best_batch_size(contender: Contender, texts: Sequence[Any], clock: TimeSource = SYSTEM) -> int:
     """The batch size at which some texts take the least time; the first of two runs warms up."""
     some = list(texts[:PROBE_TEXTS])
     jobs = {
@@ -113,15 +111,13 @@ def best_batch_size(contender: Contender, texts: Sequence[TextInput], clock: Clo
     return int(min(times, key=lambda size: times[size][0, 1]))
 
 
-def _alone(contender: Contender, texts: Sequence[TextInput]) -> Callable[[int], object]:
+def _alone(contender: Contender, texts: Sequence[Any]) -> Callable[[int], object]:
     return lambda item: contender.predict([texts[item]], 1)
 
 
-def _reading(contender: Contender, texts: Sequence[TextInput]) -> Callable[[int], object]:
+def _reading(contender: Contender, texts: Sequence[Any]) -> Callable[[int], object]:
     return lambda item: contender.tokenise([texts[item]])
 
 
-def _whole(
-    contender: Contender, texts: Sequence[TextInput], batch_size: int
-) -> Callable[[int], object]:
+def _whole(contender: Contender, texts: Sequence[Any], batch_size: int) -> Callable[[int], object]:
     return lambda _: contender.predict(texts, batch_size)

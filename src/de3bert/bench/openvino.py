@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.contender import CONTENDERS, Contender, Maker, Static
+from de3bert.bench.contender import CONTENDERS, Contender, Maker, Static, of_units
 from de3bert.bench.graphs import plain_file
-from de3bert.bench.material import Material
+from de3bert.bench.material import BenchMaterial
 from de3bert.data.tokens import TokenRow
 from de3bert.runtime.backends import check_installed
 
@@ -18,7 +18,7 @@ __all__ = ["compiled"]
 
 
 @CONTENDERS.register("openvino")
-def compiled(material: Material, name: str) -> Maker:
+def compiled(material: BenchMaterial, name: str) -> Maker:
     """The same file as `ort` runs, in Intel's runtime, on as many threads."""
     check_installed("openvino")
 
@@ -28,6 +28,7 @@ def compiled(material: Material, name: str) -> Maker:
             precision="fp32",
             layers=material.depth,
             depth=material.depth,
+            task=material.task,
             label_names=material.label_names,
             encode=material.encoder,
             logits=_compiled_logits(material, plain_file(material)),
@@ -38,10 +39,15 @@ def compiled(material: Material, name: str) -> Maker:
 
 
 def _compiled_logits(
-    material: Material, path: Path
+    material: BenchMaterial, path: Path
 ) -> Callable[[Sequence[TokenRow]], NDArray[np.float32]]:
     from de3bert.runtime.openvino_graph import OpenVinoGraph
 
     graph = OpenVinoGraph(path, material.threads)
     pad = material.encoder.pad
-    return lambda rows: graph.run(pad(rows))[0]
+
+    def logits(rows: Sequence[TokenRow]) -> NDArray[np.float32]:
+        padded = pad(rows)
+        return of_units(graph.run(padded)[0], padded)
+
+    return logits

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from de3bert.data.tokens import TextInput, TokenRow
+from de3bert.data.tokens import TokenRow
 from de3bert.exits import Policy
 from de3bert.exits.rules import Full
 from de3bert.runtime.bundle_backend import BundleBackend
 from de3bert.runtime.classifier import FULL, Classifier
-from de3bert.tasks.answers import Prediction
 
 __all__ = ["Ours", "at_points"]
 
@@ -28,21 +28,21 @@ class Ours:
     pool: str
     point: str
     policy: Policy
-    classifier: Classifier
+    classifier: Classifier[Any]
 
     @property
     def full_depth(self) -> bool:
         return isinstance(self.policy.rule, Full)
 
-    def tokenise(self, texts: Sequence[TextInput]) -> list[TokenRow]:
+    def tokenise(self, texts: Sequence[Any]) -> list[TokenRow]:
         return self.classifier.encode(texts).rows
 
-    def predict(self, texts: Sequence[TextInput], batch_size: int) -> list[Prediction]:
+    def predict(self, texts: Sequence[Any], batch_size: int) -> list[Any]:
         return self.classifier.predict(texts, policy=self.policy, batch_size=batch_size)
 
 
 def at_points(
-    classifier: Classifier, points: Sequence[str] | None, prefix: str = "ours"
+    classifier: Classifier[Any], points: Sequence[str] | None, prefix: str = "ours"
 ) -> list[Ours]:
     """One contender per point; None takes full depth and every point the bundle has."""
     backend, opening = classifier.backend, classifier.opening

@@ -19,6 +19,7 @@ from de3bert.errors import De3Error
 from de3bert.model import EarlyExitModel
 from de3bert.model.heads import Reading
 from de3bert.model.pretrained import from_config
+from de3bert.tasks import TASKS
 
 __all__ = ["FirstLayers", "PlainClassifier", "genuine_backbone", "write_plain_graph"]
 
@@ -36,7 +37,7 @@ class PlainClassifier(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> Tensor:
-        """Logits, (rows, classes)."""
+        """Logits, (rows, classes), or of a tagger (rows, tokens, classes)."""
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None:
             inputs["token_type_ids"] = token_type_ids
@@ -64,7 +65,7 @@ class FirstLayers(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> Tensor:
-        """Logits, (rows, classes)."""
+        """Logits, (rows, classes), or of a tagger (rows, tokens, classes)."""
         encoder = self.trained.encoder
         prepared = encoder.prepare(input_ids, attention_mask, token_type_ids=token_type_ids)
         hidden, before = prepared.embedded, []
@@ -82,7 +83,9 @@ def _classified(
     trained: Model, states: Tensor, mask: Tensor, layer: int, before: Sequence[Tensor] = ()
 ) -> Tensor:
     """Logits of the exit at `layer`, given its readable states and the vectors before it."""
-    pooled = trained.pooling(states, mask, trained.exit_index(layer))
+    pooled = states  # a word is its first token, there is nothing to pool
+    if not TASKS[trained.config.task].splits_words:
+        pooled = trained.pooling(states, mask, trained.exit_index(layer))
     memory = torch.stack(list(before), 1) if before else None
     return trained.classify(Reading(pooled, memory, states, mask), layer)
 

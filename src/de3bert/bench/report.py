@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.answers import Reference, is_exact
+from de3bert.bench.answers import Labels, Reference, is_exact
 from de3bert.bench.measure import Measured
 from de3bert.bench.ours import Ours
 from de3bert.bench.timing import Interval, bootstrap, over_rounds
 from de3bert.exits.layer_speedup import exit_histogram, layer_speedup, layers_mean
-from de3bert.tasks.answers import Prediction
 
 __all__ = ["contender_rows", "latency_table", "ratio_table", "token_lengths"]
 
@@ -26,7 +25,7 @@ def contender_rows(
     measured: Sequence[Measured],
     baselines: Sequence[str],
     reference: Reference,
-    labels: Sequence[str] | None,
+    labels: Labels | None,
 ) -> list[dict[str, Any]]:
     """One row per contender.
 
@@ -64,10 +63,11 @@ def _elsewhere(each: Measured, measured: Sequence[Measured]) -> list[Measured]:
     ]
 
 
-def _own_row(each: Measured, reference: Reference, labels: Sequence[str] | None) -> dict[str, Any]:
+def _own_row(each: Measured, reference: Reference, labels: Labels | None) -> dict[str, Any]:
     """What a contender shows without the others."""
     contender, answers = each.contender, each.answers
-    layers = [answer.exit_layer for answer in answers]
+    said = [reference.task.said(answer) for answer in answers]
+    found = reference.task.answered(answers, reference.label_names)
     row: dict[str, Any] = {
         "name": contender.name,
         "ours": False,
@@ -76,22 +76,27 @@ def _own_row(each: Measured, reference: Reference, labels: Sequence[str] | None)
         "tokenising_ms": _summary(each.tokenising * 1e3),
         "batch_size": each.batch_size,
         "texts_per_second": over_rounds(len(answers) / each.list_seconds).to_json(),
-        "same_answers": _share(answers, reference.labels),
+        "same_answers": _share(said, reference.labels),
         "answers_ok": reference.same(each) if is_exact(each) else None,
-        "accuracy": None if labels is None else _share(answers, labels),
-        "layers_mean": layers_mean(layers),
-        "layer_speedup": layer_speedup(layers, answers[0].layers),
+        "accuracy": None if labels is None else _share(said, labels),
+        "layers_mean": layers_mean(found.exit_layers, found.weights),
+        "layer_speedup": layer_speedup(found.exit_layers, answers[0].layers, found.weights),
     }
     if isinstance(contender, Ours):
-        exits = exit_histogram(layers, contender.classifier.backend.exit_layers)
+        exits = exit_histogram(found.exit_layers, contender.classifier.backend.exit_layers)
         row |= {"ours": True, "backend": contender.pool, "point": contender.point}
         row["policy"] = str(contender.policy)
         row["exit_histogram"] = {str(layer): count for layer, count in exits.items()}
     return row
 
 
-def _share(answers: Sequence[Prediction], right: Sequence[str]) -> float:
-    same = [answer.label == label for answer, label in zip(answers, right, strict=True)]
+def _share(said: Labels, right: Labels) -> float:
+    """Of texts, or of all words."""
+    same = [
+        mine == label
+        for row, labels in zip(said, right, strict=True)
+        for mine, label in zip(row, labels, strict=True)
+    ]
     return float(np.mean(same))
 
 

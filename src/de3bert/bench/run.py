@@ -16,12 +16,12 @@ from typing import Any
 from de3bert.bench import graphs, hf, openvino
 from de3bert.bench.answers import find_reference, right_labels
 from de3bert.bench.contender import Contender, find
-from de3bert.bench.material import Material, load_bundle
+from de3bert.bench.material import BenchMaterial, load_bundle
 from de3bert.bench.measure import Note, measure
 from de3bert.bench.ours import Ours, at_points
 from de3bert.bench.report import contender_rows, token_lengths
-from de3bert.bench.sampling import draw_rows
-from de3bert.bench.timing import SYSTEM, Clock
+from de3bert.bench.timing import SYSTEM, TimeSource
+from de3bert.data.sampling import draw_rows
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.machine import machine, versions
@@ -77,7 +77,7 @@ def run_bench(
     table: Table,
     *,
     command: str = "",
-    clock: Clock = SYSTEM,
+    clock: TimeSource = SYSTEM,
     note: Note = lambda _: None,
 ) -> dict[str, Any]:
     """Compares a bundle with its baselines on a table's texts; plain JSON values come out."""
@@ -145,7 +145,7 @@ def _contenders(
         yield [], ours
         return
     with TemporaryDirectory(prefix="de3-bench-") as folder:
-        material = Material(bundle, request.model, Path(folder))
+        material = BenchMaterial(bundle, request.model, Path(folder))
         makers = {name: find(name)(material, name) for name in request.against}
         try:
             made = {}

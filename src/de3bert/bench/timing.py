@@ -11,24 +11,24 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from de3bert.runtime.timing import Job, Seconds, in_turn
+
 __all__ = [
     "PAUSE",
-    "Clock",
     "Interval",
     "Seconds",
+    "TimeSource",
     "alternate",
     "bootstrap",
     "over_rounds",
     "settle",
 ]
-
-Seconds: TypeAlias = NDArray[np.float64]  # (items, rounds)
 
 PAUSE = 0.003  # between two turns on the same pool
 WINDOW = 0.002  # how long the process is watched at a time
@@ -40,7 +40,7 @@ BLOCK = 50  # resamples drawn at once: bounds the memory, not the result
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimeSource:
     """Where times come from; tests bring their own.
 
     Attributes:
@@ -54,7 +54,7 @@ class Clock:
     used: Callable[[], float] = time.process_time
 
 
-SYSTEM = Clock()
+SYSTEM = TimeSource()
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Interval:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
-def settle(clock: Clock = SYSTEM) -> None:
+def settle(clock: TimeSource = SYSTEM) -> None:
     """Waits until no thread of this process spins any more."""
     waited, quiet = 0.0, 0
     while waited < LONGEST and quiet < IN_A_ROW:
@@ -85,13 +85,13 @@ def settle(clock: Clock = SYSTEM) -> None:
 
 
 def alternate(
-    jobs: Mapping[str, Callable[[int], object]],
+    jobs: Mapping[str, Job],
     items: int,
     rounds: int,
     *,
     pools: Mapping[str, str],
     seed: int = 0,
-    clock: Clock = SYSTEM,
+    clock: TimeSource = SYSTEM,
 ) -> dict[str, Seconds]:
     """Seconds of every job on every item, (items, rounds) each.
 
@@ -102,21 +102,20 @@ def alternate(
         pools: the threads each job runs on. Jobs of one pool come one after another, for the
             wait between pools is long.
     """
-    rng = np.random.default_rng(seed)
-    times = {name: np.zeros((items, rounds)) for name in jobs}
-    last = None
-    for turn in range(rounds):
-        for item in range(items):
-            for name in _order(list(jobs), pools, rng):
-                if pools[name] == last:
-                    clock.sleep(PAUSE)
-                else:
-                    settle(clock)
-                last = pools[name]
-                start = clock.now()
-                jobs[name](item)
-                times[name][item, turn] = clock.now() - start
-    return times
+    rng, last = np.random.default_rng(seed), ""
+
+    def wait(name: str) -> None:
+        nonlocal last
+        if pools[name] == last:
+            clock.sleep(PAUSE)
+        else:
+            settle(clock)
+        last = pools[name]
+
+    return in_turn(
+        jobs, items, rounds,
+        order=lambda names: _order(names, pools, rng), before=wait, now=clock.now,
+    )  # fmt: skip
 
 
 def _order(names: list[str], pools: Mapping[str, str], rng: np.random.Generator) -> list[str]:

@@ -13,7 +13,7 @@ from de3bert.progress import Ticker
 
 if TYPE_CHECKING:
     from de3bert.data.stream import Row
-    from de3bert.runtime.streaming import Tally
+    from de3bert.runtime.streaming import StreamCounts
 
 __all__ = ["answer"]
 
@@ -41,9 +41,9 @@ def answer(
         waits: rows may be long in coming; then the model is loaded meanwhile.
         cut: a warning about rows that were too long, with the `{count}` of them.
     """
-    from de3bert.runtime.streaming import Ahead, Tally, answered
+    from de3bert.runtime.streaming import Ahead, StreamCounts, answered
 
-    tally = Tally()
+    tally = StreamCounts()
     with Ahead(rows) as ahead:
         ahead.check(PATIENCE if waits else None)
         model = load()
@@ -71,7 +71,7 @@ def answer(
 
 
 def _watched(
-    windows: Iterable[list[dict[str, Any]]], tally: Tally, voice: Voice
+    windows: Iterable[list[dict[str, Any]]], tally: StreamCounts, voice: Voice
 ) -> Iterator[list[dict[str, Any]]]:
     """Says now and then how far it is, where nobody sees the answers go by."""
     ticker = None if voice.quiet or sys.stdout.isatty() else Ticker("predicting", unit="rows")

@@ -84,7 +84,7 @@ def run(
         texts=texts,
         threads=threads,
     )
-    table = _read(data, text, text_pair, label, label_names)
+    table = _read(bundle, data, text, text_pair, label, label_names)
     command = shlex.join(["de3", *sys.argv[1:]])
     document = run_bench(request, table, command=command, note=voice.note)
     for warning in document["warnings"]:
@@ -103,19 +103,22 @@ def _names(given: str | None, option: str) -> tuple[str, ...] | None:
 
 
 def _read(
+    bundle: str,
     data: str,
     text: str | None,
     text_pair: str | None,
     label: str | None,
     label_names: str | None,
-) -> Table:
+) -> Table[Any]:
     from de3bert.data.formats import suffix_of
     from de3bert.data.label_names import label_names_of
-    from de3bert.data.read import read_inputs, read_table
+    from de3bert.data.read import read_inputs
+    from de3bert.runtime.load import task_of_model
 
-    if suffix_of(Path(data)) == "txt":
+    task = task_of_model(bundle)
+    if suffix_of(Path(data)) == "txt" and not task.splits_words:
         return read_inputs(data, text=text, text_pair=text_pair)
-    return read_table(
+    return task.read(
         data, text=text, text_pair=text_pair, label=label, need_labels=False,
         label_names=label_names_of(label_names),
     )  # fmt: skip

@@ -121,7 +121,8 @@ def run(
     ]
     if "predicted_ms" in seen:
         ratio = f"{seen['predicted_time_speedup']:.2f} times full depth"
-        rows.append(["predicted time", f"{seen['predicted_ms']:.2f} ms a text, {ratio}"])
+        unit = "sentence" if "sentences" in seen else "text"
+        rows.append(["predicted time", f"{seen['predicted_ms']:.2f} ms a {unit}, {ratio}"])
     rows += _promise(seen.get("guarantee")) + _traffic(seen.get("traffic"))
     voice.result(
         point.to_json(),

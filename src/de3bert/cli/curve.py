@@ -83,11 +83,10 @@ def run(
 
 
 def _timed(bundle: str, texts: str, report: TradeOff, backend: str | None) -> list[TimedPoint]:
-    from de3bert.data.read import read_table
-    from de3bert.runtime.load import load
+    from de3bert.runtime.load import load, task_of_model
     from de3bert.runtime.timed import time_curve
 
-    inputs = read_table(texts, limit=MEASURED, need_labels=False).inputs()
+    inputs = task_of_model(bundle).read(texts, limit=MEASURED, need_labels=False).inputs()
     return time_curve(load(bundle, backend=backend), inputs, report.lines[0].curve)
 
 

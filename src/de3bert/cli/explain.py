@@ -1,4 +1,4 @@
-"""`de3 explain`: layer by layer, why a text left where it did."""
+"""`de3 explain`: layer by layer, why a text or a sentence left where it did."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ EXAMPLE = 'Example: de3 explain runs/demo/model "not quite the disaster it could
 
 def run(
     model: Model,
-    text: Annotated[str, typer.Argument(help="The text.", show_default=False)],
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="The text; of a tagger its words with spaces between.", show_default=False
+        ),
+    ],
     pair: Annotated[
         str | None, typer.Argument(help="The second text, for models of pairs.")
     ] = None,
@@ -37,6 +42,7 @@ def run(
     voice = Voice(json, quiet)
     from de3bert.runtime.load import load
 
-    given = text if pair is None else (text, pair)
-    found = load(model, threads=threads, backend=backend).explain(given, point=point, policy=policy)
+    classifier = load(model, threads=threads, backend=backend)
+    given = classifier.task.typed(text, pair)
+    found = classifier.explain(given, point=point, policy=policy)
     voice.result(found.to_json(), str(found))

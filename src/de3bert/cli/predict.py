@@ -67,7 +67,8 @@ def run(
 
     task = task_of_model(model)
     if state is not None:
-        task.check_single(model, "--state, what a policy learns as it answers,")
+        why = "policies that learn go from one independent row to the next"
+        task.check_single(model, "--state, what a policy learns as it answers,", why)
         check_file_place(state)
     loaded: list[Classifier[Any]] = []
 

@@ -10,7 +10,7 @@ from de3bert.data.frame import Frame, frame_of
 from de3bert.errors import De3Error, UsageError
 from de3bert.printable import cut_list
 
-__all__ = ["looks_like_id", "read_hub"]
+__all__ = ["hub_id", "looks_like_id", "read_hub"]
 
 LONGEST = 400  # characters of the library's own words
 FOLDER = "Give the file in it that holds the rows."
@@ -24,6 +24,11 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 def looks_like_id(source: str) -> bool:
     """Whether `source` has the form owner/name."""
     return HUB_ID.fullmatch(source) is not None
+
+
+def hub_id(source: str) -> str | None:
+    """A name as an id of the hub; None for what is a path here, or has no owner."""
+    return source if looks_like_id(source) and not Path(source).exists() else None
 
 
 def read_hub(source: str, config: str | None, split: str | None) -> Frame:

@@ -19,7 +19,7 @@ from de3bert.data.table import Table
 from de3bert.data.values import checked_labels, checked_texts
 from de3bert.errors import De3Error, UsageError
 
-__all__ = ["STDIN", "no_file", "place_of", "read_frame", "read_inputs", "read_lines", "read_table"]
+__all__ = ["STDIN", "no_file", "place_of", "read_frame", "read_inputs", "read_table"]
 
 STDIN = "standard input"
 SHOWN = 80  # characters of what was given that a message repeats
@@ -61,11 +61,6 @@ def read_table(
         raise UsageError(f"The limit on rows must be 1 or more, got {limit}.")
     frame = read_frame(source, split, config).head(limit)
     return _table(frame, text, text_pair, label, need_labels, label_names)
-
-
-def read_lines(stream: IO[str] | IO[bytes], source: str = STDIN) -> list[str]:
-    """One text per line of `stream`; an empty line is an error that names it."""
-    return _lines(read_stream(stream, source), source)
 
 
 def read_inputs(

@@ -13,6 +13,8 @@ __all__ = [
     "Encoded",
     "TextInput",
     "TokenRow",
+    "by_length",
+    "first_pieces",
     "known_words",
     "pieces_of",
     "sentence_of",
@@ -48,6 +50,12 @@ class Encoded:
         return [len(row["input_ids"]) for row in self.rows]
 
 
+def by_length(lengths: Sequence[int], size: int) -> list[NDArray[np.int64]]:
+    """The numbers of rows in batches of similar length, short ones first: less padding."""
+    order = np.argsort(lengths, kind="stable")
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
 def units_of(rows: Sequence[TokenRow]) -> NDArray[np.int64]:
     """How many units of each row the model sees: the words of a sentence, or the text. (rows,)"""
     return np.array([max(row.get("word_ids", (1,))) for row in rows], dtype=np.int64)
@@ -58,6 +66,12 @@ def sentence_of(rows: Sequence[TokenRow]) -> NDArray[np.int64] | None:
     if not rows or "word_ids" not in rows[0]:
         return None
     return np.repeat(np.arange(len(rows)), units_of(rows))
+
+
+def first_pieces(word_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """True at the first token of every word, (rows, tokens)."""
+    before = np.pad(word_ids[:, :-1], ((0, 0), (1, 0)))
+    return np.asarray((word_ids > 0) & (word_ids != before))
 
 
 def pieces_of(row: TokenRow) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ __all__ = ["choose_words", "read_words", "sound_words"]
 
 WORDS = ("tokens", "words")
 TAGS = ("tags", "ner_tags", "labels", "label")
-HALF = re.compile("[\ud800-\udfff]")  # of a pair of surrogates
+HALF_SURROGATE = re.compile("[\ud800-\udfff]")  # of a pair of surrogates
 SHOWN = 80  # characters of a value that a message repeats
 
 
@@ -168,7 +168,7 @@ def _is_list(value: object) -> bool:
 
 def _is_word(word: object) -> bool:
     """A text with something in it that can be written as UTF-8."""
-    return isinstance(word, str) and bool(word.strip()) and not HALF.search(word)
+    return isinstance(word, str) and bool(word.strip()) and not HALF_SURROGATE.search(word)
 
 
 def _tags(value: object, words: int, frame: Frame, column: str, at: int) -> list[str | int]:

@@ -10,8 +10,8 @@ from typing import Any
 from de3bert.exits import OperatingPoint
 from de3bert.files import write_json
 from de3bert.machine import machine, versions
-from de3bert.runtime.latency import Latency
-from de3bert.tasks.answers import Explanation
+from de3bert.runtime.latency import LatencySummary
+from de3bert.tasks.explanations import Explanation
 
 __all__ = ["DemoResult", "PointResult"]
 
@@ -36,7 +36,11 @@ class PointResult:
 
     @classmethod
     def of(
-        cls, point: OperatingPoint, seen: dict[str, Any], latency: Latency, full: Latency
+        cls,
+        point: OperatingPoint,
+        seen: dict[str, Any],
+        latency: LatencySummary,
+        full: LatencySummary,
     ) -> PointResult:
         low, high = seen["score_interval"]
         signal = point.policy.signal

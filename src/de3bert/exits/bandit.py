@@ -19,16 +19,16 @@ from de3bert.exits.rules import Leave, Rule, RuleState, Threshold
 from de3bert.exits.signals.parse import Signal
 from de3bert.exits.view import ExitView
 
-__all__ = ["CONFIDENCE", "Bandit", "Trial"]
+__all__ = ["CONFIDENCE_SIGNAL", "Bandit", "BanditTrial"]
 
-CONFIDENCE = Signal("max_probability")
+CONFIDENCE_SIGNAL = Signal("max_probability")
 # Logits of another batch shape differ behind six digits. Two arms nearer than this are the same,
 # and the lower one is played.
 TIE = 1e-6
 
 
 @dataclass
-class Trial(Rule):
+class BanditTrial(Rule):
     """One row under one arm: leaves at the first exit with max p >= arm, and notes what it saw.
 
     Attributes:
@@ -44,7 +44,7 @@ class Trial(Rule):
     def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
         if len(view.logits) != 1:
             raise ValueError(f"a trial is about one row, got {len(view.logits)}")
-        confidence = float(CONFIDENCE(view)[0])
+        confidence = float(CONFIDENCE_SIGNAL(view)[0])
         if self.first is None:
             self.first = confidence
         return np.array([confidence >= self.arm]), state
@@ -90,15 +90,15 @@ class Bandit:
         highest = max(bounds)
         return next(number for number, bound in enumerate(bounds) if bound >= highest - TIE)
 
-    def trial(self) -> Trial:
+    def trial(self) -> BanditTrial:
         """The rule of the next row."""
         number = self.choose()
-        return Trial(number, self.arms[number])
+        return BanditTrial(number, self.arms[number])
 
     @property
     def present(self) -> Threshold:
         """The same as an ordinary rule, for who wants to know and not to play."""
-        return Threshold(CONFIDENCE, ">=", self.arms[self.choose()])
+        return Threshold(CONFIDENCE_SIGNAL, ">=", self.arms[self.choose()])
 
     def to_json(self) -> dict[str, Any]:
         """All that it takes to go on from here, in another process too."""

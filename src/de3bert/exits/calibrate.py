@@ -72,7 +72,7 @@ def calibrate(
       as well (`de3bert.exits.guarantee`), of families with lambda 0 and 1 unless others are named.
     - `layers=r keep`: a controller that holds r on live traffic (`de3bert.exits.keeping`).
 
-    Of words all this is about sentences that leave as a whole. They have no predicted times, and
+    Of words all this is about sentences that leave as a whole; times are those of a sentence, and
     nothing of them can be promised or kept.
 
     Ties go to the better score, then to the faster point, then to lambda nearest to 1, then to the
@@ -126,8 +126,6 @@ def calibrate(
 
 def check_words_target(target: Target, unlabelled: bool = False) -> None:
     """UsageError for what cannot be asked of words, which are no independent rows."""
-    if target.is_time:
-        raise UsageError(f"The target {target} is about time; taggers have no profile yet.")
     if target.confidence is not None or target.keep or unlabelled:
         raise UsageError(
             "Confidence, keep and --unlabelled are for classifiers of texts: words of one sentence "
@@ -220,10 +218,11 @@ def measure(
 
 
 def _predicted(trace: Trace, policy: Policy, answer: Replay, cost: CostModel) -> dict[str, float]:
-    """Mean milliseconds per text, charging only the exits that the policy looks at."""
+    """Mean milliseconds per text or sentence, charging only the exits that the policy looks at."""
     tests = np.cumsum([policy.reads(layer) for layer in trace.exit_layers[:-1]]).tolist()
     costs = cost.row_costs(trace, tests=[*tests, tests[-1] if tests else 0])
-    spent = float(costs[np.arange(trace.rows), answer.exit_index].mean())
+    left = trace.last_exits(answer.exit_index)
+    spent = float(costs[np.arange(trace.sentences), left].mean())
     whole = float(cost.full(trace).mean())
     return {"predicted_ms": spent, "predicted_time_speedup": whole / spent}
 

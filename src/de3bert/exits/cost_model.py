@@ -130,26 +130,26 @@ class CostModel:
         *,
         tests: Sequence[int] | None = None,
     ) -> Floats:
-        """What each row costs if it leaves at each exit, alone and tokenised. (rows, exits)
+        """What each text or sentence costs if it leaves at each exit, alone. (sentences, exits)
+
+        Tokenising is included.
 
         Args:
-            trace: whose `tokens` are the lengths.
+            trace: whose `lengths` count.
             exit_layers: the exits the model has, the final one always; by default the trace's.
             tests: how many exits have been tested when a row leaves at each one, (exits,). By
                 default all internal exits up to it, as a threshold or patience does.
         """
-        _check_texts(trace)
         numbers = trace.exit_numbers(trace.exit_layers if exit_layers is None else exit_layers)
         layers = np.asarray(trace.exit_layers)[numbers]
         if tests is None:
             tests = [*range(1, len(layers)), len(layers) - 1]
-        lengths = trace.tokens[:, None]
+        lengths = trace.lengths[:, None]
         return self.milliseconds(lengths, layers, tests) + self.tokenising(lengths)
 
     def full(self, trace: Trace) -> Floats:
-        """What each row costs at full depth with no exit tested, alone and tokenised. (rows,)"""
-        _check_texts(trace)
-        return self.milliseconds(trace.tokens, trace.depth, 0) + self.tokenising(trace.tokens)
+        """The same at full depth with no exit tested. (sentences,)"""
+        return self.milliseconds(trace.lengths, trace.depth, 0) + self.tokenising(trace.lengths)
 
     def to_json(self) -> dict[str, Any]:
         lengths, milliseconds = self.tokenise
@@ -205,11 +205,6 @@ class CostModel:
         table = sorted((tokenise or {0: 0.0}).items())
         lengths, spent = (tuple(column) for column in zip(*table, strict=True))
         return cls(fit_batches(samples), (lengths, spent), info or {})
-
-
-def _check_texts(trace: Trace) -> None:
-    if trace.sentence is not None:
-        raise UsageError("Times are predicted for texts, and this is a trace of words.")
 
 
 def _by_length(tokens: ArrayLike, grid: Numbers, values: Numbers) -> Floats:

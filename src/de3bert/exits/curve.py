@@ -37,8 +37,8 @@ class Curve:
             mu of a bandit.
         layers_mean: mean layers executed by a text, or by a mean piece of a word, (points,).
         score: the metric, (points,).
-        milliseconds: mean predicted time per text, (points,); None without costs. Unlike layers
-            it need not fall along the curve, because testing an exit costs time as well.
+        milliseconds: mean predicted time per text or sentence, (points,); None without costs.
+            Unlike layers it need not fall along the curve: testing an exit costs time as well.
         base_depth: layers of the model that speed-ups refer to, where that is not the depth: the
             backbone that a cut model or a cascade is compared with.
     """
@@ -165,8 +165,8 @@ def curve(
             that one.
         metric: accuracy, f1, macro_f1 or matthews; of words accuracy or span_f1.
         count: how many exits in a row must pass the threshold; the same as ` x count` in the text.
-        costs: milliseconds of each row leaving at each exit, (rows, exits), such as
-            `CostModel.row_costs(trace)`; gives the curve its `milliseconds`.
+        costs: milliseconds of each text or sentence leaving at each exit, (sentences, exits), such
+            as `CostModel.row_costs(trace)`; gives the curve its `milliseconds`.
 
     Of words it is the curve of sentences that leave as a whole. Words that halt one by one have
     none: a halted word changes what its neighbours read, so each threshold has to be run.
@@ -176,8 +176,8 @@ def curve(
         >>> points.policy(points.index_at(layer_speedup=2.0))
     """
     family = Family.of(family, count)
-    if costs is not None and costs.shape != (trace.rows, trace.exits):
-        raise UsageError(f"costs must be {(trace.rows, trace.exits)}, got {costs.shape}.")
+    if costs is not None and costs.shape != (trace.sentences, trace.exits):
+        raise UsageError(f"costs must be {(trace.sentences, trace.exits)}, got {costs.shape}.")
     if family.kind == "threshold":
         sweep = sweep_thresholds(trace, family, metric, costs)
     else:
@@ -191,7 +191,7 @@ def curve(
         sweep.numbers,
         sweep.layers / weight,
         sweep.scores,
-        None if sweep.milliseconds is None else sweep.milliseconds / trace.rows,
+        None if sweep.milliseconds is None else sweep.milliseconds / trace.sentences,
         trace.base_depth,
     )
 
@@ -200,11 +200,13 @@ def _one_by_one(trace: Trace, family: Family, metric: str, costs: Floats | None)
     """Families with a handful of members: replay each, and sort from the slowest."""
     numbers = _members(trace, family)
     answers = [replay(trace, family.policy(number)) for number in numbers]
-    scored, rows = scorer_of(trace, metric), np.arange(trace.rows)
+    scored, rows = scorer_of(trace, metric), np.arange(trace.sentences)
     scores = [scored.score(answer.labels) for answer in answers]
     spent = None
     if costs is not None:
-        spent = np.asarray([costs[rows, answer.exit_index].sum() for answer in answers])
+        spent = np.asarray(
+            [costs[rows, trace.last_exits(answer.exit_index)].sum() for answer in answers]
+        )
     weights = trace.weights
     layers = np.asarray([int((weights * answer.exit_layers).sum()) for answer in answers])
     order = np.lexsort((-np.asarray(scores), -layers))  # of equally slow ones the better first

@@ -21,7 +21,7 @@ from de3bert.exits.trace import Trace
 
 __all__ = ["Placement", "place_exits"]
 
-NAME = "placed"  # of the operating point
+PLACED = "placed"  # of the operating point
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def place_exits(
     part, policy = trace.only(internal), prices.policy(internal)
     return Placement(
         exit_layers=part.exit_layers,
-        point=OperatingPoint(NAME, policy, str(target), measure(part, policy, metric, cost)),
+        point=OperatingPoint(PLACED, policy, str(target), measure(part, policy, metric, cost)),
         predicted_ms=prices(internal),
         all_exits_ms=prices(every) if math.isfinite(prices(every)) else None,
         full_ms=float(cost.full(trace).mean()),

@@ -28,7 +28,7 @@ from de3bert.exits.replay import exit_indices
 from de3bert.exits.sweep import find_moves, signal_matrix, windowed
 from de3bert.exits.trace import Trace
 
-__all__ = ["Promise", "binomial_p", "difference_p", "guaranteed", "rows_needed"]
+__all__ = ["Promise", "difference_p", "guaranteed", "rows_needed"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -149,14 +149,9 @@ def guaranteed(
     )
 
 
-def binomial_p(lost: int, rows: int, bound: float) -> float:
-    """How likely at most so many of the rows are lost if the risk is the bound: exact."""
-    return float(bdtr(lost, rows, bound))
-
-
 @functools.lru_cache(maxsize=65_536)
 def difference_p(lost: int, won: int, rows: int, bound: float, share: float) -> float:
-    """The same for lost less won, an upper bound on the p-value of "lost - won is above".
+    """An upper bound on the p-value of "lost rows less won ones are above the bound".
 
     Given the chance w to win a row, the hypothesis is nearest to what was seen where the chance to
     lose one is w + bound, and the probability of so small a difference follows exactly from two

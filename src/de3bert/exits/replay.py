@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.exits.bandit import CONFIDENCE
+from de3bert.exits.bandit import CONFIDENCE_SIGNAL
 from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.fold import Fold
 from de3bert.exits.keeping import KeepRule
@@ -130,7 +130,7 @@ def _in_order(trace: Trace, rule: BanditRule) -> NDArray[np.int64]:
     bandit, last = rule.fresh(trace.exit_layers), trace.exits - 1
     index = np.full(trace.rows, last, dtype=np.int64)
     # All exits at once, because it is faster; a row's decision reads only those up to its own.
-    confidence = CONFIDENCE(ExitView(trace.depth, trace.logits))
+    confidence = CONFIDENCE_SIGNAL(ExitView(trace.depth, trace.logits))
     for row, seen in enumerate(confidence.tolist()):
         number = bandit.choose()
         arm = bandit.arms[number]

@@ -48,7 +48,7 @@ def sweep_thresholds(
     """All points of a threshold family: thresholds, total layers executed, score and time.
 
     Args:
-        costs: milliseconds of each row leaving at each exit, (rows, exits).
+        costs: milliseconds of each text or sentence leaving at each exit, (sentences, exits).
     """
     signal = family.signal
     assert signal is not None  # a threshold family has a signal

@@ -90,6 +90,22 @@ class Trace:
         return self.tokens.astype(np.int64)
 
     @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of everything that leaves by itself, texts or sentences. (sentences,)"""
+        if self.sentence is None:
+            return self.tokens.astype(np.int64)
+        special = self.info.get("special_tokens")  # older files do not tell
+        pieces = np.bincount(self.sentence, weights=self.tokens).astype(np.int64)
+        return pieces + (special if isinstance(special, int) and special > 0 else 0)
+
+    def last_exits(self, exit_index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How far each text or sentence was run, from the exits of its units. -> (sentences,)"""
+        if self.sentence is None:
+            return exit_index
+        starts = np.flatnonzero(np.diff(self.sentence, prepend=-1))
+        return np.maximum.reduceat(exit_index, starts)
+
+    @property
     def exits(self) -> int:
         """Number of exits, the final head included."""
         return len(self.exit_layers)

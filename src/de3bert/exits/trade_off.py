@@ -13,24 +13,17 @@ from de3bert.exits.curve import Curve
 from de3bert.exits.family import Family
 from de3bert.exits.trace import Trace
 
-__all__ = ["Line", "TradeOff", "default_families", "trade_off", "trade_off_of"]
+__all__ = ["NamedCurve", "TradeOff", "default_families", "trade_off", "trade_off_of"]
 
 STORED_POINTS = 200  # of each curve, enough to draw it again
 
 
 @dataclass(frozen=True)
-class Line:
+class NamedCurve:
     """A curve and its name."""
 
     label: str
     curve: Curve
-
-    def score_within(self, milliseconds: float) -> float | None:
-        """The best score among the points that take no longer, None where there is none."""
-        spent = self.curve.milliseconds
-        if spent is None or not (enough := spent <= milliseconds + 1e-9).any():
-            return None
-        return float(self.curve.score[enough].max())
 
     def score_at(self, speed: float) -> float | None:
         """The score at a layer speed-up, None where the curve does not reach."""
@@ -44,7 +37,7 @@ class Line:
 class TradeOff:
     """Curves that share a picture."""
 
-    lines: tuple[Line, ...]  # every family, fixed depth and oracle last
+    lines: tuple[NamedCurve, ...]  # every family, fixed depth and oracle last
     metric: str
 
     def to_json(self) -> dict[str, Any]:
@@ -75,7 +68,7 @@ def trade_off_of(
     names = {"layers": "fixed depth"}
     found = curves_of(trace, [Family.parse(name) for name in wanted], metric, cost)
     labels = [prefix + names.get(name, name) for name in wanted]
-    return TradeOff(tuple(map(Line, labels, found)), metric)
+    return TradeOff(tuple(map(NamedCurve, labels, found)), metric)
 
 
 def trade_off(
@@ -85,7 +78,7 @@ def trade_off(
     cost: CostModel | None = None,
 ) -> TradeOff:
     """The curves of trace files; with several, each label starts with the file's name."""
-    lines: list[Line] = []
+    lines: list[NamedCurve] = []
     for path in paths:
         prefix = f"{Path(path).stem}: " if len(paths) > 1 else ""
         lines.extend(trade_off_of(Trace.load(path), families, metric, prefix, cost).lines)

@@ -17,7 +17,7 @@ from de3bert.export.check import Agreement, compare
 from de3bert.export.quantise import quantise_graph
 from de3bert.export.recalibrate import Recalibrated, calibration_rows, check_table, recalibrate
 from de3bert.export.write import GraphWriter, write_tokenizer
-from de3bert.files import check_folder_place, replace_folder, write_json
+from de3bert.files import check_folder_place, read_json, replace_folder, write_json
 from de3bert.machine import versions
 from de3bert.model.failures import failures_told
 from de3bert.runtime.classifier import Classifier
@@ -169,6 +169,13 @@ def _attentions(model: Classifier[Any]) -> tuple[str, ...]:
     return (FUSED, PLAIN) if getattr(backbone, "_supports_attention_backend", True) else (PLAIN,)
 
 
+def _origin(source: str) -> dict[str, Any]:
+    """What the model was trained from, by ids of the hub, for the card of the bundle."""
+    path = Path(source) / "training.json"
+    record = read_json(path) if path.is_file() else {}
+    return {name: record[name] for name in ("base_model", "datasets") if record.get(name)}
+
+
 def _write_with(
     attention: str, model: Classifier[Any], folder: Path, layers: tuple[int, ...], templates: bool
 ) -> tuple[Manifest, int]:
@@ -190,7 +197,7 @@ def _write_with(
         prototypes_unset=backend.prototypes_unset,
         task=model.task.name,
         unknown=getattr(backend.encoder, "unknown", None),
-        source={"model": model.source, "weights": model.weights_sha256},
+        source={"model": model.source, "weights": model.weights_sha256, **_origin(model.source)},
         made={
             "attention": attention,
             "versions": versions(),

@@ -22,7 +22,7 @@ from de3bert.export.templates import module_kind
 from de3bert.model import EarlyExitModel
 from de3bert.model.encoder import Call, Prepared
 from de3bert.model.heads import Reading
-from de3bert.model.pooling import Mean
+from de3bert.model.pooling import MeanPooling
 from de3bert.model.prototypes import TINY
 from de3bert.tasks import TASKS
 
@@ -69,7 +69,7 @@ class Stretch(nn.Module):
         read = model.encoder.readable(hidden, self.last)
         if self.per_token:
             pooled = read  # a word is its first token, there is nothing to pool
-        elif isinstance(model.pooling, Mean):
+        elif isinstance(model.pooling, MeanPooling):
             pooled = torch.bmm(pool.unsqueeze(1), read).squeeze(1)
         else:
             pooled = model.pooling(read, pool, model.exit_index(self.last))
@@ -238,7 +238,9 @@ def let_halt(model: Model, prepared: Prepared, ids: Tensor) -> None:
 
 def pool_weights(model: Model, mask: Tensor) -> Tensor:
     """What each token weighs in the mean, (rows, tokens); the plain mask for other poolings."""
-    return Mean.weights(mask, model.dtype) if isinstance(model.pooling, Mean) else mask
+    return (
+        MeanPooling.weights(mask, model.dtype) if isinstance(model.pooling, MeanPooling) else mask
+    )
 
 
 def call_tensors(prepared: Prepared) -> list[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from de3bert.exits.trade_off import Line, TradeOff
+from de3bert.exits.trade_off import NamedCurve, TradeOff
 from de3bert.figures.style import COLOURS, figure
 
 __all__ = ["draw_report"]
@@ -71,11 +71,11 @@ def draw_report(
         axes.legend(loc="best")
 
 
-def _x(line: Line, time: bool) -> Any:
+def _x(line: NamedCurve, time: bool) -> Any:
     return line.curve.milliseconds if time else line.curve.layer_speedup
 
 
-def _draw_layers(axes: Any, line: Line, places: Any) -> None:
+def _draw_layers(axes: Any, line: NamedCurve, places: Any) -> None:
     seen = line.curve
     axes.plot(places, seen.score, "s", color=GREY, label=line.label, ms=4.5)
     for depth, x, y in zip(seen.thresholds, places, seen.score, strict=True):

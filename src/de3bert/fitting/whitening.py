@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.fitting.moments import ClassMoments, Singles, class_moments
+from de3bert.fitting.moments import ClassMoments
 
-__all__ = ["Whitening", "fit_whitening", "ledoit_wolf", "whitening_of"]
+__all__ = ["Whitening", "ledoit_wolf", "whitening_of"]
 
 Floats = NDArray[np.float64]
 LEAST = 1e-6  # of the mean eigenvalue: what is flatter is rounding
@@ -39,10 +39,8 @@ class Whitening:
     mass: Floats
 
 
-def fit_whitening(
-    vectors: Singles, targets: Singles, *, shrinkage: float | None = None
-) -> Whitening:
-    """The map and the prototypes of one exit.
+def whitening_of(found: ClassMoments, *, shrinkage: float | None = None) -> Whitening:
+    """The map and the prototypes of one exit, from the moments of its rows.
 
         W = S^(-1/2) D^(-1),    b = -W c,    p_k = W (mean_k - c)
 
@@ -51,15 +49,8 @@ def fit_whitening(
     that no class is the middle of the space because it is common.
 
     Args:
-        vectors: (rows, hidden), what the exit reads.
-        targets: (rows, classes), labels as weights that add up to 1.
         shrinkage: a; None takes that of Ledoit and Wolf (2004).
     """
-    return whitening_of(class_moments(vectors, targets), shrinkage=shrinkage)
-
-
-def whitening_of(found: ClassMoments, *, shrinkage: float | None = None) -> Whitening:
-    """The same from the moments of the rows."""
     amount = ledoit_wolf(found) if shrinkage is None else shrinkage
     root = _inverse_root(found.within, amount)
     middle = found.means.mean(axis=0)

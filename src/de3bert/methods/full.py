@@ -4,7 +4,7 @@ from de3bert.methods.method import METHODS, Method, Phase, Term
 
 TASK = Phase((Term("cross_entropy", exits="last"),), judge="last")
 
-FULL = METHODS.add(
+FULL_METHOD = METHODS.add(
     "full",
     Method(
         name="full",

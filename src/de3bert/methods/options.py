@@ -10,7 +10,7 @@ from de3bert.errors import UsageError
 from de3bert.exits.token_hash import HASHES
 from de3bert.registry import unknown
 
-__all__ = ["OPTIONS", "Choice", "OptionValue", "Range", "check_option"]
+__all__ = ["OPTIONS", "OneOf", "OptionValue", "Range", "check_option"]
 
 OptionValue = float | str
 MOST_LAYERS = 1000.0  # the limit on an encoder's layers, see `limits`
@@ -46,7 +46,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Choice:
+class OneOf:
     """One of a few words.
 
     Args:
@@ -69,26 +69,26 @@ MULTIPLE = Range(0.0, 1000.0, above=True)  # of the recipe's learning rate
 LEARNING_RATE = Range(0.0, 1.0, above=True)
 SWITCH = Range(0.0, 1.0, whole=True)
 
-OPTIONS: dict[str, Range | Choice] = {
+OPTIONS: dict[str, Range | OneOf] = {
     "a": WEIGHT,
     "alpha": WEIGHT,
     "b0": WEIGHT,
     "beta": WEIGHT,
     "buckets": Range(1.0, MOST_LAYERS, whole=True),
     "calibration": WEIGHT,
-    "dar": Choice(("center", "alienation", "combined", "none"), "form of dar"),
+    "dar": OneOf(("center", "alienation", "combined", "none"), "form of dar"),
     "difficulty": WEIGHT,
     "difficulty_epochs": EPOCHS,
-    "direction": Choice(("teacher", "student")),
+    "direction": OneOf(("teacher", "student")),
     "directions": WEIGHT,
     "fine_tune": EPOCHS,
-    "from": Choice(("all", "later")),
+    "from": OneOf(("all", "later")),
     "full_share": Range(0.0, 0.8),
     "future": SWITCH,
     "gamma": SHARE,
-    "halves": Choice(("none", "fixed")),
+    "halves": OneOf(("none", "fixed")),
     "hard": WEIGHT,
-    "hash": Choice(HASHES, HASHES.kind),
+    "hash": OneOf(HASHES, HASHES.kind),
     "head_size": Range(1.0, 65_536.0, whole=True),
     "inner_rate": LEARNING_RATE,
     "joint_epochs": EPOCHS,
@@ -97,7 +97,7 @@ OPTIONS: dict[str, Range | Choice] = {
     "last": Range(0.0, MOST_LAYERS, whole=True),
     "layers": Range(0.0, MOST_LAYERS, whole=True),
     "margin": WEIGHT,
-    "match": Choice(("skip", "last")),
+    "match": OneOf(("skip", "last")),
     "patience": Range(0.0, 100_000.0),  # a weight; its default is 100
     "policy_epochs": EPOCHS,
     "policy_rate": MULTIPLE,
@@ -106,10 +106,10 @@ OPTIONS: dict[str, Range | Choice] = {
     "rho": WEIGHT,
     "rollouts": Range(2.0, 10_000.0, whole=True),
     "sampling": EPOCHS,
-    "schedule": Choice(("linear", "constant")),
+    "schedule": OneOf(("linear", "constant")),
     "small": Range(1.0, MOST_LAYERS, whole=True),
     "soft": WEIGHT,
-    "soft_words": Choice(("all", "masked")),
+    "soft_words": OneOf(("all", "masked")),
     "temperature": Range(0.0, 1000.0, above=True),
     "thaw": Range(0.0, MOST_LAYERS, whole=True),
     "thresholds": Range(1.0, 10_000.0, whole=True),

@@ -79,7 +79,6 @@ class AttachedHeads(Heads):
     """
 
     reads_tokens = True
-    counts_flops = False  # what the classifier's own head takes, only torch can count
     final: OriginalHead
 
     def __init__(

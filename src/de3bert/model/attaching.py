@@ -20,7 +20,7 @@ from de3bert.model.failures import failures_told
 from de3bert.model.layout import find_layout
 from de3bert.model.modeling import EarlyExitForSequenceClassification
 from de3bert.model.pooling import OwnPooler
-from de3bert.model.pretrained import from_pretrained, reason_of
+from de3bert.model.pretrained import read_whole
 from de3bert.printable import cut_list
 
 __all__ = ["from_classifier", "with_exits"]
@@ -147,30 +147,10 @@ def _take_over(model: Model, trained: Model) -> None:
 
 
 def _read(name: str, trust_remote_code: bool) -> PreTrainedModel:
-    try:
-        classifier, info = from_pretrained(
-            AutoModelForSequenceClassification,
-            name,
-            trust_remote_code=trust_remote_code,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
-    except De3Error:
-        raise
-    except (OSError, ValueError, KeyError) as error:
-        reason = reason_of(error, name)
-        if Path(name).is_dir():
-            raise De3Error(
-                f"The folder {name} does not load as a classifier of texts: {reason}."
-            ) from error
-        raise UsageError(
-            f'No classifier "{name}": it is neither a folder nor a model that could be fetched '
-            f"from the hub ({type(error).__name__}: {reason})."
-        ) from error
-    except Exception as error:  # safetensors and pickle errors have no common base
-        raise De3Error(
-            f"The weights of {name} could not be read: {reason_of(error, name)}."
-        ) from error
+    classifier, info = read_whole(
+        AutoModelForSequenceClassification, name, trust_remote_code,
+        called="classifier", kind="a classifier of texts",
+    )  # fmt: skip
     missing = sorted(key for key in info["missing_keys"] if "position_ids" not in key)
     if missing:
         raise UsageError(
@@ -178,7 +158,7 @@ def _read(name: str, trust_remote_code: bool) -> PreTrainedModel:
             "Exits go on a classifier that is fine-tuned already; to train one, use: "
             f"de3 train --backbone {name} --data FILE --out DIR"
         )
-    return cast(PreTrainedModel, classifier)
+    return classifier
 
 
 def _check_task(classifier: nn.Module, source: object) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
-from de3bert.model.head import HEADS, Heads, HeadSizes, Reading
+from de3bert.model.head import HEADS, Heads, Reading
 
 __all__ = ["AttentionHeads"]
 
@@ -49,14 +49,6 @@ class AttentionHeads(Heads):
 
     def forward(self, reading: Reading, exit_index: int) -> Tensor:
         return self.exits[exit_index](reading.tokens, reading.mask)
-
-    @classmethod
-    def flops(cls, sizes: HeadSizes, exit_index: int, tokens: float) -> float:
-        """Narrowed, keys and values of all tokens; query, output and dense of one; two products."""
-        size = _head_size(sizes.options)
-        narrow = sizes.hidden * size * tokens
-        dense = size * size * (2 * tokens + 3)
-        return 2.0 * (narrow + dense + 2 * tokens * size + size * sizes.classes)
 
 
 class AttentionHead(nn.Module):

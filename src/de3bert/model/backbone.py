@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-import torch
 from torch import nn
 from transformers import AutoModel, PreTrainedModel
 from transformers.utils.hub import cached_file
 
-from de3bert.errors import De3Error, UsageError
-from de3bert.model.pretrained import from_pretrained, reason_of, resolved_source
+from de3bert.errors import UsageError
+from de3bert.model.pretrained import read_whole, resolved_source
 
 __all__ = ["Backbone", "load_backbone"]
 
@@ -55,36 +54,13 @@ def load_backbone(source: str | Path | nn.Module, *, trust_remote_code: bool = F
         pooler = _pooler(module)
     else:
         name = str(source)
-        module, info = _read(name, trust_remote_code)
+        module, info = read_whole(
+            AutoModel, name, trust_remote_code, called="backbone", kind="an encoder"
+        )
         trained = not any("pooler" in key for key in info["missing_keys"])
         pooler = _pooler(module) if trained else None
     mean = pooler is None or _is_embedder(source, name)
     return Backbone(module, name, pooler, "mean" if mean else "shared_pooler")
-
-
-def _read(name: str, trust_remote_code: bool) -> tuple[PreTrainedModel, dict[str, Any]]:
-    try:
-        module, info = from_pretrained(
-            AutoModel,
-            name,
-            trust_remote_code=trust_remote_code,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
-    except De3Error:
-        raise
-    except (OSError, ValueError, KeyError) as error:
-        reason = reason_of(error, name)
-        if Path(name).is_dir():
-            raise De3Error(f"The folder {name} does not load as an encoder: {reason}.") from error
-        raise UsageError(
-            f'No backbone "{name}": it is neither a folder nor a model that could be fetched '
-            f"from the hub ({type(error).__name__}: {reason})."
-        ) from error
-    except Exception as error:  # safetensors and pickle errors have no common base
-        reason = reason_of(error, name)
-        raise De3Error(f"The weights of {name} could not be read: {reason}.") from error
-    return module, info
 
 
 def _pooler(module: nn.Module) -> nn.Linear | None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
-from de3bert.model.head import HEADS, Heads, HeadSizes, Reading
+from de3bert.model.head import HEADS, Heads, Reading
 from de3bert.objective import Clock
 
 __all__ = ["FusedHeads", "blend"]
@@ -94,13 +94,6 @@ class FusedHeads(Heads):
             guesses = torch.tanh(predict(states[:, :target]))
             columns.append(nn.functional.pad(guesses, (0, 0, 0, exits - target)))
         return torch.stack(columns, 2)
-
-    @classmethod
-    def flops(cls, sizes: HeadSizes, exit_index: int, tokens: float) -> float:
-        """Every later vector is predicted, and all of them are projected to 2 K numbers."""
-        predicted = sizes.hidden**2 * (sizes.exits - 1 - exit_index)
-        projected = sizes.hidden * 2 * sizes.classes * sizes.exits
-        return 2.0 * (predicted + projected + sizes.classes**2)
 
     def handed_on(self, hidden: Tensor, layer: int, clock: Clock) -> Tensor:
         """GPFEE cuts the gradient below layer F, the option `thaw`, with chance 1 - step / total.

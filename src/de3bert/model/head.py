@@ -15,17 +15,7 @@ from de3bert.methods.method import OptionValue
 from de3bert.objective import Clock
 from de3bert.registry import Registry
 
-__all__ = ["HEADS", "HeadSizes", "Heads", "Reading"]
-
-
-@dataclass(frozen=True)
-class HeadSizes:
-    """What the cost of a head depends on besides the text."""
-
-    hidden: int
-    classes: int
-    exits: int
-    options: Mapping[str, OptionValue]
+__all__ = ["HEADS", "Heads", "Reading"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +61,6 @@ class Heads(nn.Module, ABC):
 
     keeps_memory: ClassVar[bool] = False  # reads the vectors of earlier exits
     reads_tokens: ClassVar[bool] = False  # reads the states of all tokens
-    counts_flops: ClassVar[bool] = True  # whether `flops` counts all that every exit does
     fresh: ClassVar[bool] = True  # no pretraining has touched it: it learns at a rate of its own
     exits: nn.ModuleList  # a part per exit; heads that share parts have none and say what is final
 
@@ -89,11 +78,6 @@ class Heads(nn.Module, ABC):
     @abstractmethod
     def forward(self, reading: Reading, exit_index: int) -> Tensor:
         """Logits of one exit, (rows, classes). Exits are counted from 0."""
-
-    @classmethod
-    def flops(cls, sizes: HeadSizes, exit_index: int, tokens: float) -> float:
-        """Operations of one exit for a text: two for each weight of a linear layer."""
-        return 2.0 * sizes.hidden * sizes.classes
 
     def handed_on(self, hidden: Tensor, layer: int, clock: Clock) -> Tensor:
         """In training, the states after a layer as the next one gets them: by default unchanged."""

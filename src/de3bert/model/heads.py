@@ -13,7 +13,7 @@ from de3bert.methods.method import OptionValue
 from de3bert.model.attached_head import AttachedHeads
 from de3bert.model.attention_head import AttentionHeads
 from de3bert.model.fused_head import FusedHeads
-from de3bert.model.head import HEADS, Heads, HeadSizes, Reading
+from de3bert.model.head import HEADS, Heads, Reading
 from de3bert.model.mixed_head import MixedHeads
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "AttachedHeads",
     "AttentionHeads",
     "FusedHeads",
-    "HeadSizes",
     "Heads",
     "LinearHeads",
     "MixedHeads",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import initialization as init
 
 from de3bert.methods.method import OptionValue
-from de3bert.model.head import HEADS, Heads, HeadSizes, Reading
+from de3bert.model.head import HEADS, Heads, Reading
 
 __all__ = ["MixedHeads"]
 
@@ -42,11 +42,6 @@ class MixedHeads(Heads):
 
     def forward(self, reading: Reading, exit_index: int) -> Tensor:
         return self.exits[exit_index](self.dropout(reading.vectors(exit_index)))
-
-    @classmethod
-    def flops(cls, sizes: HeadSizes, exit_index: int, tokens: float) -> float:
-        """The linear part, and a weighted sum of the vectors so far."""
-        return super().flops(sizes, exit_index, tokens) + 2.0 * sizes.hidden * (exit_index + 1)
 
 
 class MixedHead(nn.Module):

@@ -41,7 +41,7 @@ class FirstToken(Pooling):
 
 
 @POOLINGS.register("mean")
-class Mean(Pooling):
+class MeanPooling(Pooling):
     """The mean over the text's tokens. Fits encoders that were trained as sentence embedders."""
 
     def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:

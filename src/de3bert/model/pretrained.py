@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from transformers import PreTrainedModel
 from transformers.utils.hub import cached_file
 
 from de3bert.data.packaged import DEMO_BACKBONE, minilm_folder
@@ -19,7 +21,7 @@ from de3bert.files import read_json
 from de3bert.limits import check_limit, check_sizes
 from de3bert.printable import cut_list, printable
 
-__all__ = ["from_config", "from_pretrained", "reason_of", "resolved_source"]
+__all__ = ["from_config", "from_pretrained", "read_whole", "reason_of", "resolved_source"]
 
 DECLARATIONS = ("config.json", "tokenizer_config.json")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "spiece.model")
@@ -53,6 +55,42 @@ def from_pretrained(
         if "trust_remote_code" in str(error):
             raise _foreign_code(source) from error
         raise
+
+
+def read_whole(
+    loader: Any, name: str, trust_remote_code: bool, *, called: str, kind: str
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """A model in float32, and what the loader says of its weights.
+
+    Args:
+        called: what the user calls it; `kind` is what a folder should hold.
+
+    Raises:
+        UsageError: there is no such model.
+        De3Error: the folder holds something else, or its weights cannot be read.
+    """
+    try:
+        model, info = from_pretrained(
+            loader,
+            name,
+            trust_remote_code=trust_remote_code,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    except De3Error:
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        reason = reason_of(error, name)
+        if Path(name).is_dir():
+            raise De3Error(f"The folder {name} does not load as {kind}: {reason}.") from error
+        raise UsageError(
+            f'No {called} "{name}": it is neither a folder nor a model that could be fetched '
+            f"from the hub ({type(error).__name__}: {reason})."
+        ) from error
+    except Exception as error:  # safetensors and pickle errors have no common base
+        reason = reason_of(error, name)
+        raise De3Error(f"The weights of {name} could not be read: {reason}.") from error
+    return model, info
 
 
 def from_config(loader: Any, config: Any) -> Any:

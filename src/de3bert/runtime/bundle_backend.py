@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.data.tokens import TokenRow
+from de3bert.data.tokens import TokenRow, first_pieces
 from de3bert.errors import De3Error
 from de3bert.exits.token_layers import TokenLayers
 from de3bert.runtime.load import read_facts
@@ -58,7 +58,7 @@ class OpenGraph(Protocol):
 
 
 @dataclass
-class State:
+class BundleState:
     """A batch between two graphs.
 
     Attributes:
@@ -79,7 +79,7 @@ class State:
     word_ids: NDArray[np.int64] | None = None
 
 
-class Stretch:
+class StretchGraphs:
     """A stretch of layers and the exit behind it: its graph, and the graph of its distances."""
 
     def __init__(self, folder: Path, graph: Graph, open_graph: Callable[[Path], OpenGraph]) -> None:
@@ -134,7 +134,7 @@ class BundleBackend:
             manifest.unknown,
         )
         self._check_parts()
-        self.stretches = {g.last: Stretch(folder, g, open_graph) for g in manifest.graphs}
+        self.stretches = {g.last: StretchGraphs(folder, g, open_graph) for g in manifest.graphs}
         self._check_stretches()
         hidden: list[str | int] = ["rows", "tokens", info.hidden_size]
         self.axes = {**manifest.context, HIDDEN: hidden}
@@ -192,14 +192,14 @@ class BundleBackend:
             "made": self.manifest.made,
         }
 
-    def start(self, rows: Sequence[TokenRow]) -> State:
+    def start(self, rows: Sequence[TokenRow]) -> BundleState:
         lengths = np.array([len(row["input_ids"]) for row in rows], dtype=np.int64)
         feeds: dict[str, NDArray[Any]] = dict(self.encoder.pad(rows))
-        return State(feeds, lengths, word_ids=feeds.pop("word_ids", None))
+        return BundleState(feeds, lengths, word_ids=feeds.pop("word_ids", None))
 
     def advance(
-        self, state: State, layer: int, *, read: bool
-    ) -> tuple[State, NDArray[np.float32] | None]:
+        self, state: BundleState, layer: int, *, read: bool
+    ) -> tuple[BundleState, NDArray[np.float32] | None]:
         results = self.stretches[layer].run(state.feeds)
         logits, ids = results.pop("logits"), state.word_ids
         shape = (len(state.lengths),) if ids is None else ids.shape
@@ -218,10 +218,10 @@ class BundleBackend:
             carried[MEMORY] = results.pop(NEXT_MEMORY)
         # What is left after the first graph is the context, which all later ones share.
         feeds = {**(results or state.feeds), **carried}
-        after = State(feeds, state.lengths, pooled, certainty, layer, ids)
+        after = BundleState(feeds, state.lengths, pooled, certainty, layer, ids)
         return after, logits if read else None
 
-    def distances(self, state: State, layer: int) -> NDArray[np.float32]:
+    def distances(self, state: BundleState, layer: int) -> NDArray[np.float32]:
         graph = self.stretches[layer].distances
         assert graph is not None  # the policy was checked against the model's prototypes
         assert state.pooled is not None  # the exit was read
@@ -230,11 +230,11 @@ class BundleBackend:
         except Exception as error:
             raise _failed(f"the distances of layer {layer}", error) from error
 
-    def certainty(self, state: State, layer: int) -> NDArray[np.float32]:
+    def certainty(self, state: BundleState, layer: int) -> NDArray[np.float32]:
         assert state.certainty is not None  # the policy was checked against the model's router
         return state.certainty
 
-    def keep(self, state: State, keep: NDArray[np.bool_]) -> State:
+    def keep(self, state: BundleState, keep: NDArray[np.bool_]) -> BundleState:
         lengths = state.lengths[keep]
         longest = int(lengths.max())  # the rows that stay may need less padding
         try:
@@ -244,9 +244,9 @@ class BundleBackend:
         if MEMORY in state.feeds:
             feeds[MEMORY] = np.compress(keep, state.feeds[MEMORY], axis=0)
         ids = None if state.word_ids is None else state.word_ids[keep, :longest]
-        return State(feeds, lengths, layer=state.layer, word_ids=ids)
+        return BundleState(feeds, lengths, layer=state.layer, word_ids=ids)
 
-    def halt(self, state: State, done: NDArray[np.bool_]) -> State:
+    def halt(self, state: BundleState, done: NDArray[np.bool_]) -> BundleState:
         ids = state.word_ids
         assert ids is not None  # only words halt by themselves
         number = np.cumsum(first_pieces(ids)).reshape(ids.shape) - 1
@@ -254,12 +254,6 @@ class BundleBackend:
         limits = state.feeds[LIMITS]
         now = np.where(halted, np.minimum(limits, state.layer), limits)
         return replace(state, feeds={**state.feeds, LIMITS: now})
-
-
-def first_pieces(word_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """True at the first token of every word, (rows, tokens)."""
-    before = np.pad(word_ids[:, :-1], ((0, 0), (1, 0)))
-    return np.asarray((word_ids > 0) & (word_ids != before))
 
 
 def read_bundle(folder: Path) -> tuple[ModelInfo, Manifest]:

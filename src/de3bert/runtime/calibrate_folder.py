@@ -73,7 +73,7 @@ def calibrate_model(
     info = ModelInfo.of(read_config(folder))
     task = TASKS[info.task]
     task.check_target(wanted, traffic_asked)
-    cost = None if task.joint else read_profile(folder, weights_sha256(folder))
+    cost = read_profile(folder, weights_sha256(folder))
     if wanted.is_time and cost is None:
         raise UsageError(
             f"The target {wanted} is about time on this machine, which was not measured yet. "

@@ -5,24 +5,21 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic
+from typing import Any, Generic, overload
 
-import numpy as np
-
-from de3bert.data.tokens import Encoded, TextInput, TokenRow, pieces_of, sentence_of
+from de3bert.data.tokens import Encoded, TextInput, TokenRow
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Policy, Trace
 from de3bert.exits.bandit import Bandit
 from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.keeping import Keeper, KeepRule
-from de3bert.exits.replay import replay
 from de3bert.printable import kind_of, shown
 from de3bert.runtime.arguments import checked_count, checked_name
 from de3bert.runtime.engine import Backend, run_batch, run_in_order, run_kept, run_sorted
-from de3bert.runtime.explain import explained_layers, lambda_of
 from de3bert.runtime.loaded import FULL, Loaded, no_such_point
-from de3bert.runtime.tracing import record
-from de3bert.tasks import Explanation, Prediction
+from de3bert.runtime.model_info import ModelInfo
+from de3bert.runtime.tracing import trace_rows
+from de3bert.tasks import Explanation, Prediction, SentenceExplanation, TaggedSentence
 from de3bert.tasks.inputs import as_stream
 from de3bert.tasks.task import Answer, Outcome, Task
 
@@ -31,7 +28,7 @@ __all__ = ["FULL", "Classifier", "TextInput"]
 # As users hold them; `de3bert.tasks.inputs` says what is accepted, and refuses the rest.
 Texts = str | tuple[str, str] | Iterable[TextInput | list[str]]
 REMEMBERED = 256  # policies that need not be read again
-WINDOW = 16  # batches that a stream reads ahead, to sort their rows by length
+AHEAD = 16  # batches that a stream reads ahead, to sort their rows by length
 
 
 class Classifier(Loaded, Generic[Answer]):
@@ -182,7 +179,7 @@ class Classifier(Loaded, Generic[Answer]):
 
     def _stream(self, texts: Iterator[Any], policy: Policy, batch_size: int) -> Iterator[Answer]:
         first = 1
-        while ahead := list(itertools.islice(texts, WINDOW * batch_size)):
+        while ahead := list(itertools.islice(texts, AHEAD * batch_size)):
             inputs, encoded = self._encoded(ahead, first)
             yield from self._answers(inputs, encoded, policy, batch_size)
             first += len(ahead)
@@ -218,33 +215,38 @@ class Classifier(Loaded, Generic[Answer]):
         size = checked_count("batch_size", batch_size)
         if distances is None:
             self._check_prototypes()
-            distances = self.has_prototypes and len(self.backend.exit_layers) > 1
+            distances = self._traces_distances()
         encoded = self.encode(texts)
         rows = encoded.rows
         if not rows:
             raise UsageError(f"There are no {self.task.row} to trace.")
-        sentence, tokens = sentence_of(rows), [len(row["input_ids"]) for row in rows]
-        if sentence is not None:
-            tokens = [count for row in rows for count in pieces_of(row).tolist()]
-        found = record(self.backend, rows, size, distances=distances, progress=progress)
-        return Trace(
-            logits=found.logits,
-            distances=found.distances,
+        return trace_rows(
+            self.backend,
+            rows,
+            size,
+            distances=distances,
             labels=None if labels is None else self.task.unit_numbers(labels, rows),
-            tokens=np.array(tokens, dtype=np.int32),
-            exit_layers=self.backend.exit_layers,
-            label_names=self.label_names,
-            info={
-                "model": self.source,
-                "method": self.info.method,
-                "method_options": dict(self.info.method_options),
-                "truncated": encoded.truncated,
-                **(info or {}),
-            },
-            certainty=found.certainty,
-            base_depth=self.info.base_depth,
-            sentence=sentence,
+            info={"model": self.source, "truncated": encoded.truncated, **(info or {})},
+            progress=progress,
         )
+
+    @overload
+    def explain(
+        self: Classifier[Prediction],
+        text: TextInput,
+        point: str | None = None,
+        *,
+        policy: str | Policy | None = None,
+    ) -> Explanation: ...
+
+    @overload
+    def explain(
+        self: Classifier[TaggedSentence],
+        text: list[str],
+        point: str | None = None,
+        *,
+        policy: str | Policy | None = None,
+    ) -> SentenceExplanation: ...
 
     def explain(
         self,
@@ -252,26 +254,27 @@ class Classifier(Loaded, Generic[Answer]):
         point: str | None = None,
         *,
         policy: str | Policy | None = None,
-    ) -> Explanation:
+    ) -> Explanation | SentenceExplanation:
         """Layer by layer, what each exit said of a text and where the policy let it go.
 
-        Of a bandit or controller it shows what it would do now; it learns nothing by being asked.
+        Of a sentence, a list of words, it says this word by word. Of a bandit or controller it
+        shows what it would do now; it learns nothing by being asked.
         """
-        self.task.check_single(self.source, "`explain`")
-        chosen = self.policy(point, policy)
-        (given,) = self.task.inputs([text], self.info.text_pairs)
-        trace = self.trace([given], distances=False if self._unset_prototypes() else None)
-        now = chosen
+        chosen = now = self.policy(point, policy)
+        (given,), encoded = self._encoded([text])
         if isinstance(chosen.rule, BanditRule | KeepRule):
             with self._learning:
                 now = Policy(self._learner(chosen.rule).present)
-        left = int(replay(trace, now).exit_layers[0])
-        layers = explained_layers(trace, left, lambda_of(chosen, self.info))
-        own = next(row for row in layers if row.leaves)
-        cut = bool(trace.info["truncated"])
-        prediction = Prediction(own.label, own.score, left, self.depth, cut)
-        joined = given if isinstance(given, str) else " | ".join(given)
-        return Explanation(joined, str(chosen), prediction, layers)
+        outcome = run_batch(self.backend, encoded.rows, now)
+        trace = trace_rows(
+            self.backend,
+            encoded.rows,
+            1,
+            distances=self._traces_distances() and not self._unset_prototypes(),
+            halts=None if now.window is None else outcome.exit_layers,
+        )
+        (answer,) = self.task.answers([given], encoded, outcome, self.label_names, self.depth)
+        return self.task.explained(given, answer, trace, chosen, lambda_of(chosen, self.info))
 
     def _point_policy(self, point: str) -> Policy:
         if point == FULL:  # first: no stored point makes it anything else
@@ -297,6 +300,9 @@ class Classifier(Loaded, Generic[Answer]):
                 f"(method {self.info.method}). Use an entropy policy such as `entropy < 0.2`."
             )
 
+    def _traces_distances(self) -> bool:
+        return self.has_prototypes and len(self.backend.exit_layers) > 1
+
     def _unset_prototypes(self) -> list[str]:
         """Classes whose prototypes were never set."""
         return list(self.backend.prototypes_unset) if self.has_prototypes else []
@@ -309,3 +315,11 @@ class Classifier(Loaded, Generic[Answer]):
                 "The model has not been trained on rows of those classes; train it, or use an "
                 "entropy policy such as `entropy < 0.2`."
             )
+
+
+def lambda_of(policy: Policy, info: ModelInfo) -> float:
+    """The weight of the policy's EDR, or the model's own where the policy has none."""
+    stored = info.method_options.get("lambda", 1.0)
+    if not isinstance(stored, int | float) or not stored >= 0:
+        raise De3Error(f"The model's config is damaged: its lambda is {stored!r:.60}.")
+    return dict(policy.signal.params).get("lambda", stored) if policy.signal else stored

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.data.tokens import Encoded, TokenRow, sentence_of, units_of
+from de3bert.data.tokens import Encoded, TokenRow, by_length, sentence_of, units_of
 from de3bert.exits import ExitView, Policy
-from de3bert.exits.bandit import CONFIDENCE, Bandit
+from de3bert.exits.bandit import CONFIDENCE_SIGNAL, Bandit
 from de3bert.exits.fold import Fold
 from de3bert.exits.keeping import Keeper
 from de3bert.runtime.model_info import ModelInfo
@@ -125,8 +125,7 @@ def in_batches(
     rows: Sequence[TokenRow], size: int
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Rows in batches of similar length: their numbers, and those of their units."""
-    order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
-    batches = [order[start : start + size] for start in range(0, len(rows), size)]
+    batches = by_length([len(row["input_ids"]) for row in rows], size)
     if sentence_of(rows) is None:
         return [(chosen, chosen) for chosen in batches]
     counts = units_of(rows)
@@ -173,7 +172,7 @@ def _run_trial(backend: Backend, row: TokenRow, bandit: Bandit) -> Outcome:
     trial = bandit.trial()
     part = run_batch(backend, [row], Policy(trial))
     layer = int(part.exit_layers[0])
-    last = float(CONFIDENCE(ExitView(layer, part.logits))[0])
+    last = float(CONFIDENCE_SIGNAL(ExitView(layer, part.logits))[0])
     first = last if trial.first is None else trial.first  # None: a model with one exit
     bandit.learn(trial.number, backend.exit_layers.index(layer), first, last)
     return part

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from de3bert.exits import Policy
-from de3bert.runtime.classifier import Classifier, TextInput
+from de3bert.runtime.classifier import Classifier
+from de3bert.runtime.timing import Job, in_turn
 
-__all__ = ["Latency", "measure_latency"]
+__all__ = ["LatencySummary", "measure_latency"]
 
 
 @dataclass(frozen=True)
-class Latency:
+class LatencySummary:
     """Milliseconds per text, tokenising included."""
 
     p50: float
@@ -24,23 +25,21 @@ class Latency:
 
 
 def measure_latency(
-    classifier: Classifier,
-    texts: Sequence[TextInput],
+    classifier: Classifier[Any],
+    texts: Sequence[Any],
     policies: Mapping[str, Policy],
     *,
     warm_up: int = 10,
-) -> dict[str, Latency]:
+) -> dict[str, LatencySummary]:
     """Runs each text alone under every policy in turn before the next text."""
-    times: dict[str, list[float]] = {name: [] for name in policies}
-    for text in texts[:warm_up]:
-        for policy in policies.values():
-            classifier.predict([text], policy=policy)
-    for text in texts:
-        for name, policy in policies.items():
-            start = time.perf_counter()
-            classifier.predict([text], policy=policy)
-            times[name].append((time.perf_counter() - start) * 1e3)
+    jobs = {name: _alone(classifier, texts, policy) for name, policy in policies.items()}
+    in_turn(jobs, min(warm_up, len(texts)))
+    times = {name: seen[:, 0] * 1e3 for name, seen in in_turn(jobs, len(texts)).items()}
     return {
-        name: Latency(*(float(v) for v in (*np.percentile(seen, [50, 95]), np.mean(seen))))
+        name: LatencySummary(*(float(v) for v in (*np.percentile(seen, [50, 95]), np.mean(seen))))
         for name, seen in times.items()
     }
+
+
+def _alone(classifier: Classifier[Any], texts: Sequence[Any], policy: Policy) -> Job:
+    return lambda item: classifier.predict([texts[item]], policy=policy)

@@ -49,11 +49,11 @@ InputName = Annotated[StrictStr, Field(pattern="^(input_ids|attention_mask|token
 Axis = Annotated[StrictStr, Field(pattern="^(rows|tokens)$")]
 
 
-class Part(BaseModel):
+class ManifestPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Graph(Part):
+class Graph(ManifestPart):
     """One stretch of layers with the exit behind it.
 
     Attributes:
@@ -68,7 +68,7 @@ class Graph(Part):
     distances: FileName | None = None
 
 
-class Known(Part):
+class Known(ManifestPart):
     """What a file was when the bundle was written.
 
     Attributes:
@@ -89,7 +89,7 @@ class Known(Part):
         return cls(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
-class Manifest(Part):
+class Manifest(ManifestPart):
     """What a bundle is.
 
     Attributes:

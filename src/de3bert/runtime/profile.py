@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from de3bert.runtime.engine import run_batch
 from de3bert.runtime.load import check_folder, read_config
 from de3bert.runtime.manifest import check_inside, is_bundle
 from de3bert.runtime.model_info import ModelInfo
+from de3bert.runtime.timing import Job, in_turn
 from de3bert.runtime.weights import weights_sha256
 
 __all__ = [
@@ -66,7 +67,6 @@ def profile(
         batches: batch sizes; 1 is always measured.
         lengths: text lengths in tokens; by default powers of two up to the model's limit.
     """
-    classifier.task.check_single(classifier.source, "a profile")
     if rounds < 3:
         raise UsageError(f"A profile needs at least 3 rounds, got {rounds}.")
     limit = classifier.info.max_length
@@ -111,42 +111,44 @@ def _has_distances(classifier: Classifier) -> bool:
 
 
 def _timed(classifier: Classifier, cases: Sequence[Case], rounds: int) -> list[TimeSample]:
-    rows = [_rows(classifier, case.batch, case.tokens) for case in cases]
-    spent: list[list[float]] = [[] for _ in cases]
-    for number in range(rounds + 1):
-        for case, given, seen in zip(cases, rows, spent, strict=True):
-            start = time.perf_counter()
-            run_batch(classifier.backend, given, case.policy)
-            if number:  # the first round warms up
-                seen.append((time.perf_counter() - start) * 1e3)
+    jobs = {str(number): _job(classifier, case) for number, case in enumerate(cases)}
+    times = in_turn(jobs, 1, rounds + 1)  # the first round warms up
+    spent = [seen[0, 1:] * 1e3 for seen in times.values()]
     return [
         TimeSample(case.batch, case.tokens, case.layers, case.tests, float(np.median(seen)))
         for case, seen in zip(cases, spent, strict=True)
     ]
 
 
+def _job(classifier: Classifier, case: Case) -> Job:
+    rows = _rows(classifier, case.batch, case.tokens)
+    return lambda _: run_batch(classifier.backend, rows, case.policy)
+
+
 def _rows(classifier: Classifier, batch: int, tokens: int) -> list[TokenRow]:
     """Token rows of just this length, with the fields the tokenizer gives."""
-    fields = classifier.backend.encoder(["a"]).rows[0]
+    fields = classifier.backend.encoder([classifier.task.typed("a", None)]).rows[0]
     row = {name: [1 if name == "attention_mask" else 0] * tokens for name in fields}
     row["input_ids"] = [FIRST_ID] * tokens
+    if "word_ids" in row:  # a word each, the most that a test can have to read
+        row["word_ids"] = list(range(1, tokens + 1))
     return [row] * batch
 
 
 def _tokenising(classifier: Classifier, grid: Sequence[int], rounds: int) -> dict[int, float]:
     """Milliseconds to tokenise one text, by its length."""
+    encoder = classifier.backend.encoder  # also of a model of pairs: its time is that of tokens
     found: dict[int, float] = {}
     for tokens in grid:
-        text = " ".join(["word"] * max(1, tokens - 2))
-        encoder = classifier.backend.encoder  # also of a model of pairs: its time is that of tokens
+        text = classifier.task.typed(" ".join(["word"] * max(1, tokens - 2)), None)
         length = len(encoder([text]).rows[0]["input_ids"])
-        spent = []
-        for _ in range(rounds):
-            start = time.perf_counter()
-            encoder([text])
-            spent.append((time.perf_counter() - start) * 1e3)
-        found[length] = float(np.median(spent))
+        spent = in_turn({"text": _reading(classifier, text)}, 1, rounds)["text"]
+        found[length] = float(np.median(spent)) * 1e3
     return found
+
+
+def _reading(classifier: Classifier, text: Any) -> Job:
+    return lambda _: classifier.backend.encoder([text])
 
 
 def write_profile(folder: str | Path, cost: CostModel) -> Path:

@@ -19,7 +19,7 @@ from de3bert.runtime.manifest import is_bundle, sign
 
 __all__ = ["check_place", "check_point_name", "store_points"]
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+POINT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 RESERVED = {
     "full": "full depth, which every model has",
     "default": "the point that is used when none is asked for",
@@ -86,7 +86,7 @@ def check_point_name(name: str, policy: Policy | None = None) -> None:
     Args:
         policy: of the point; `full` may be stored as what it is.
     """
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not POINT_NAME.fullmatch(name):
         raise UsageError(
             'A point\'s name is made of up to 64 letters, digits, ".", "_" and "-", got '
             f'"{shown(str(name))}".'

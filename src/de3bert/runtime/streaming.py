@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from de3bert.data.stream import Row
 from de3bert.errors import De3Error
 
-__all__ = ["Ahead", "Tally", "answered"]
+__all__ = ["Ahead", "StreamCounts", "answered"]
 
 FIRST = 16  # rows of the first window: answers come early, and something is seen to be wrong early
 WINDOW = 8  # batches of the others, so that rows of similar length can share one
@@ -30,7 +30,7 @@ class Model(Protocol):
 
 
 @dataclass
-class Tally:
+class StreamCounts:
     """What became of the rows so far."""
 
     rows: int = 0
@@ -134,7 +134,7 @@ def answered(
     model: Model,
     rows: Ahead,
     own: Iterable[str],
-    tally: Tally,
+    tally: StreamCounts,
     *,
     policy: Any,
     batch_size: int = 32,
@@ -165,7 +165,9 @@ def answered(
             raise De3Error(f"{row.unit} {row.number}: {row.fault}")
 
 
-def _document(row: Row, names: set[str], answers: Iterator[Any], tally: Tally) -> dict[str, Any]:
+def _document(
+    row: Row, names: set[str], answers: Iterator[Any], tally: StreamCounts
+) -> dict[str, Any]:
     if not row.fault:
         return {**_renamed(row.columns, names), **next(answers).to_json()}
     tally.refuse(row)

@@ -38,7 +38,7 @@ def by_torch(work: Work) -> Work:
 
 
 @dataclass
-class State:
+class TorchState:
     """A batch between two layers."""
 
     inputs: dict[str, Tensor]  # (rows, tokens) each; `word_ids` among them where units are words
@@ -85,22 +85,22 @@ class TorchBackend:
         }
 
     @by_torch
-    def start(self, rows: Sequence[TokenRow]) -> State:
+    def start(self, rows: Sequence[TokenRow]) -> TorchState:
         padded = self.encoder.pad(rows)
         inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
         prepared = self.model.encoder.prepare(**inputs)
-        return State(inputs, prepared, prepared.embedded, 0)
+        return TorchState(inputs, prepared, prepared.embedded, 0)
 
     @by_torch
     def advance(
-        self, state: State, layer: int, *, read: bool
-    ) -> tuple[State, NDArray[np.float32] | None]:
+        self, state: TorchState, layer: int, *, read: bool
+    ) -> tuple[TorchState, NDArray[np.float32] | None]:
         hidden = state.hidden
         for number in range(state.layer + 1, layer + 1):
             hidden = self.model.encoder.layer(state.prepared, number, hidden)
         looks_back = self.model.heads.keeps_memory
         if not read and not looks_back:
-            return State(state.inputs, state.prepared, hidden, layer), None
+            return TorchState(state.inputs, state.prepared, hidden, layer), None
         seen, mask = hidden, state.prepared.mask
         if "word_ids" in state.inputs:
             seen, mask = word_states(hidden, state.inputs["word_ids"])
@@ -109,21 +109,21 @@ class TorchBackend:
         if looks_back:
             own = pooled.unsqueeze(1)
             memory = own if state.memory is None else torch.cat([state.memory, own], 1)
-        after = State(state.inputs, state.prepared, hidden, layer, pooled, memory)
+        after = TorchState(state.inputs, state.prepared, hidden, layer, pooled, memory)
         return after, _array(logits) if read else None
 
     @by_torch
-    def distances(self, state: State, layer: int) -> NDArray[np.float32]:
+    def distances(self, state: TorchState, layer: int) -> NDArray[np.float32]:
         assert state.pooled is not None  # the exit was read
         return _array(self.model.distances(state.pooled, layer))
 
     @by_torch
-    def certainty(self, state: State, layer: int) -> NDArray[np.float32]:
+    def certainty(self, state: TorchState, layer: int) -> NDArray[np.float32]:
         assert state.pooled is not None  # the exit was read
         return _array(self.model.certainty(state.pooled, layer))
 
     @by_torch
-    def keep(self, state: State, keep: NDArray[np.bool_]) -> State:
+    def keep(self, state: TorchState, keep: NDArray[np.bool_]) -> TorchState:
         index = torch.from_numpy(np.flatnonzero(keep)).to(state.hidden.device)
         mask = state.inputs["attention_mask"][index]
         longest = int(mask.sum(1).max())  # the rows that stay may need less padding
@@ -134,10 +134,10 @@ class TorchBackend:
         hidden = state.hidden[index, :longest]
         if (limits := state.prepared.token_layers) is not None:  # what has halted stays halted
             prepared.token_layers = limits[index, :longest]
-        return State(inputs, prepared, hidden, state.layer, memory=memory)
+        return TorchState(inputs, prepared, hidden, state.layer, memory=memory)
 
     @by_torch
-    def halt(self, state: State, done: NDArray[np.bool_]) -> State:
+    def halt(self, state: TorchState, done: NDArray[np.bool_]) -> TorchState:
         ids = state.inputs["word_ids"]
         limits = state.prepared.token_layers
         if limits is None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.data.tokens import TokenRow, units_of
+from de3bert.data.tokens import TokenRow, pieces_of, sentence_of, units_of
+from de3bert.exits import Trace
 from de3bert.progress import track
 from de3bert.runtime.engine import Backend, in_batches
 
-__all__ = ["Record", "record"]
+__all__ = ["ExitOutputs", "record", "trace_rows"]
 
 
-class Record(NamedTuple):
+class ExitOutputs(NamedTuple):
     """What every exit said of every unit: of texts, or of the words of sentences."""
 
     logits: NDArray[np.float32]  # (units, exits, classes)
@@ -30,8 +31,13 @@ def record(
     *,
     distances: bool,
     progress: str | None = None,
-) -> Record:
-    """Logits, if wanted distances, and the certainty of a router where there is one."""
+    halts: NDArray[np.int64] | None = None,
+) -> ExitOutputs:
+    """Logits, if wanted distances, and the certainty of a router where there is one.
+
+    Args:
+        halts: of words the layer behind which their states stay, (units,); None: none does.
+    """
     exits, classes, total = len(backend.exit_layers), backend.classes, int(units_of(rows).sum())
     logits = np.zeros((total, exits, classes), dtype=np.float32)
     far = np.zeros((total, exits - 1, classes), dtype=np.float32) if distances else None
@@ -46,4 +52,47 @@ def record(
                 far[units, index] = backend.distances(state, layer)
             if sure is not None:
                 sure[units, index] = backend.certainty(state, layer)
-    return Record(logits, far, sure)
+            if halts is not None and (done := halts[units] <= layer).any():
+                state = backend.halt(state, done)
+    return ExitOutputs(logits, far, sure)
+
+
+def trace_rows(
+    backend: Backend,
+    rows: Sequence[TokenRow],
+    batch_size: int,
+    *,
+    distances: bool,
+    labels: NDArray[np.int64] | None = None,
+    info: Mapping[str, Any] | None = None,
+    progress: str | None = None,
+    halts: NDArray[np.int64] | None = None,
+) -> Trace:
+    """The same as a trace of these rows.
+
+    Args:
+        labels: of the units, (units,).
+        info: what made it, besides what the model says of itself.
+    """
+    sentence, tokens = sentence_of(rows), [len(row["input_ids"]) for row in rows]
+    made: dict[str, Any] = {
+        "method": backend.info.method,
+        "method_options": dict(backend.info.method_options),
+    }
+    if sentence is not None:
+        pieces = [pieces_of(row) for row in rows]
+        made["special_tokens"] = tokens[0] - int(pieces[0].sum())
+        tokens = np.concatenate(pieces).tolist()
+    found = record(backend, rows, batch_size, distances=distances, progress=progress, halts=halts)
+    return Trace(
+        logits=found.logits,
+        distances=found.distances,
+        labels=labels,
+        tokens=np.array(tokens, dtype=np.int32),
+        exit_layers=backend.exit_layers,
+        label_names=backend.info.label_names,
+        info={**made, **(info or {})},
+        certainty=found.certainty,
+        base_depth=backend.info.base_depth,
+        sentence=sentence,
+    )

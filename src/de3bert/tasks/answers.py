@@ -1,11 +1,11 @@
-"""What models answer, and how they explain it."""
+"""What models answer."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-__all__ = ["ExplainedLayer", "Explanation", "Prediction", "TaggedSentence"]
+__all__ = ["Prediction", "TaggedSentence"]
 
 
 class Answer:
@@ -64,57 +64,3 @@ class TaggedSentence(Answer):
     pieces: tuple[int | None, ...]
     layers: int
     truncated: bool = False
-
-
-@dataclass(frozen=True)
-class ExplainedLayer:
-    """One exit's view of a text. What reads prototypes is None without them and at the end.
-
-    So is `certainty`, what the exit's router says, without a router.
-    """
-
-    layer: int
-    label: str
-    score: float
-    entropy: float
-    distance: float | None  # to the prototype of the predicted class
-    runner_up_distance: float | None
-    distance_ratio: float | None
-    edr: float | None
-    leaves: bool
-    certainty: float | None = None
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Layer by layer, why a text left where it did. Prints as a table."""
-
-    text: str
-    policy: str
-    prediction: Prediction
-    layers: tuple[ExplainedLayer, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "prediction": self.prediction.to_json()}
-
-    def __str__(self) -> str:
-        routed = any(row.certainty is not None for row in self.layers)
-        lines = [
-            f"{self.text}",
-            f"policy: {self.policy}",
-            "layer  label            score  entropy  distance  next  ratio    EDR"
-            + ("  certainty" if routed else ""),
-        ]
-        for row in self.layers:
-            sure = f"  {_number(row.certainty, 9)}" if routed else ""
-            mark = "  <- leaves here" if row.leaves else ""
-            lines.append(
-                f"{row.layer:5d}  {row.label:<15.15}  {row.score:.3f}  {row.entropy:7.3f}  "
-                f"{_number(row.distance, 8)}  {_number(row.runner_up_distance, 4)}  "
-                f"{_number(row.distance_ratio, 5)}  {_number(row.edr, 5)}{sure}{mark}"
-            )
-        return "\n".join(lines)
-
-
-def _number(value: float | None, width: int) -> str:
-    return "-".rjust(width) if value is None else f"{value:{width}.3f}"

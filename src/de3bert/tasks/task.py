@@ -16,10 +16,11 @@ from de3bert.data.stream import Row, Source
 from de3bert.data.table import Table
 from de3bert.data.tokens import Encoded, TokenRow
 from de3bert.errors import UsageError
-from de3bert.exits import Policy, Target
+from de3bert.exits import Policy, Target, Trace
 from de3bert.exits.scoring import scorer
 from de3bert.registry import Registry
 from de3bert.tasks.answers import Prediction
+from de3bert.tasks.explanations import Explanation, SentenceExplanation
 
 __all__ = ["TASKS", "Answer", "Answered", "Outcome", "Task", "known_task", "task_of"]
 
@@ -98,7 +99,7 @@ class Task(ABC, Generic[Answer]):
     def stream(
         self, source: Source, stdin: IO[Any] | None, *, text: str | None, text_pair: str | None
     ) -> Iterator[Row]:
-        """Table[Any] to predict on, one after another."""
+        """Rows to predict on, one after another."""
 
     @abstractmethod
     def inputs(self, given: Any, pairs: bool | None, first: int | None = None) -> list[Any]:
@@ -108,6 +109,10 @@ class Task(ABC, Generic[Answer]):
             pairs: whether the model reads pairs of texts; None when it is not known.
             first: of a stream, the number of the first row; its end is not known.
         """
+
+    @abstractmethod
+    def typed(self, text: str, pair: str | None) -> Any:
+        """One row as it is typed on a command line."""
 
     def unit_labels(self, table: Table[Any]) -> Iterable[Any]:
         """The labels of all units of a table as they are given there."""
@@ -133,7 +138,7 @@ class Task(ABC, Generic[Answer]):
     def split(
         self, numbers: Any, share: float, seed: int, names: Sequence[str]
     ) -> tuple[Integers, Integers]:
-        """Table[Any] to train on, and a share of them to hold for calibration."""
+        """Rows to train on, and a share of them to hold for calibration."""
 
     def policy(self, line: str) -> Policy:
         """One line of text as a policy of this task."""
@@ -187,10 +192,25 @@ class Task(ABC, Generic[Answer]):
     def answered(self, answers: Sequence[Answer], label_names: Sequence[str]) -> Answered:
         """The way back: answers as numbers."""
 
-    def check_single(self, source: object, what: str) -> None:
+    @abstractmethod
+    def said(self, answer: Answer) -> tuple[str | None, ...]:
+        """What an answer says of every unit of its row; None where it says nothing."""
+
+    @abstractmethod
+    def explained(
+        self, given: Any, answer: Answer, trace: Trace, policy: Policy, weight: float
+    ) -> Explanation | SentenceExplanation:
+        """What every exit said of one row, and where the policy let its units go.
+
+        Args:
+            trace: of this row alone.
+            weight: lambda of the EDR that is shown.
+        """
+
+    def check_single(self, source: object, what: str, why: str) -> None:
         """UsageError for what is only for rows of one unit."""
         if self.joint:
-            raise UsageError(f"{source} tags words, and {what} is for classifiers of texts.")
+            raise UsageError(f"{source} tags words, and {what} is for classifiers of texts: {why}.")
 
 
 TASKS: Registry[Task[Any]] = Registry("task")

@@ -12,11 +12,13 @@ from de3bert.data.read import read_table
 from de3bert.data.split import split_rows
 from de3bert.data.stream import Row, Source, stream_texts
 from de3bert.data.table import Table
-from de3bert.data.tokens import Encoded
+from de3bert.data.tokens import Encoded, TextInput
 from de3bert.errors import UsageError
-from de3bert.exits import Policy, signals
+from de3bert.exits import Policy, Trace, signals
 from de3bert.exits.metrics import METRICS, check_metric
 from de3bert.tasks.answers import Prediction
+from de3bert.tasks.explaining import explain_text
+from de3bert.tasks.explanations import Explanation
 from de3bert.tasks.inputs import as_texts
 from de3bert.tasks.task import TASKS, Answered, Integers, Outcome, Task
 
@@ -52,6 +54,9 @@ class TextClassification(Task[Prediction]):
 
     def inputs(self, given: Any, pairs: bool | None, first: int | None = None) -> list[Any]:
         return as_texts(given, pairs, first)
+
+    def typed(self, text: str, pair: str | None) -> TextInput:
+        return text if pair is None else (text, pair)
 
     def numbers(self, classes: LabelSet, table: Table[Any]) -> Integers:
         if table.labels is None:
@@ -92,6 +97,15 @@ class TextClassification(Task[Prediction]):
                 classes, scores, outcome.exit_layers, encoded.cut, strict=True
             )
         ]
+
+    def said(self, answer: Prediction) -> tuple[str]:
+        return (answer.label,)
+
+    def explained(
+        self, given: TextInput, answer: Prediction, trace: Trace, policy: Policy, weight: float
+    ) -> Explanation:
+        joined = given if isinstance(given, str) else " | ".join(given)
+        return explain_text(joined, answer, trace, policy, weight)
 
     def answered(self, answers: Sequence[Prediction], label_names: Sequence[str]) -> Answered:
         number = {name: index for index, name in enumerate(label_names)}

@@ -14,17 +14,21 @@ from de3bert.data.table import Table
 from de3bert.data.tokens import Encoded, TokenRow, pieces_of, units_of
 from de3bert.data.words import read_words
 from de3bert.errors import UsageError
-from de3bert.exits import Policy, Target, signals
+from de3bert.exits import Policy, Target, Trace, signals
 from de3bert.exits.calibrate import check_words_target
 from de3bert.exits.scoring import SentenceScorer
 from de3bert.exits.sentence_metrics import WORD_METRICS, check_word_metric
 from de3bert.exits.units import check_rule
 from de3bert.tasks.answers import TaggedSentence
+from de3bert.tasks.explaining import explain_sentence
+from de3bert.tasks.explanations import SentenceExplanation
 from de3bert.tasks.inputs import as_sentences
 from de3bert.tasks.task import TASKS, Answered, Integers, Outcome, Task
 from de3bert.tasks.texts import TextClassification
 
 __all__ = ["TokenClassification"]
+
+NO_PAIRS = "A tagger reads sentences, not pairs: leave out {}."
 
 
 class TokenClassification(Task[TaggedSentence]):
@@ -50,18 +54,23 @@ class TokenClassification(Task[TaggedSentence]):
         **options: Any,
     ) -> Table[list[str]]:
         if text_pair is not None:
-            raise UsageError("A tagger reads sentences, not pairs: leave out --text-pair.")
+            raise UsageError(NO_PAIRS.format("--text-pair"))
         return read_words(source, words=text, tags=label, need_tags=need_labels, **options)
 
     def stream(
         self, source: Source, stdin: IO[Any] | None, *, text: str | None, text_pair: str | None
     ) -> Iterator[Row]:
         if text_pair is not None:
-            raise UsageError("A tagger reads sentences, not pairs: leave out --text-pair.")
+            raise UsageError(NO_PAIRS.format("--text-pair"))
         return stream_sentences(source, stdin, words=text)
 
     def inputs(self, given: Any, pairs: bool | None, first: int | None = None) -> list[Any]:
         return as_sentences(given, first)
+
+    def typed(self, text: str, pair: str | None) -> list[str]:
+        if pair is not None:
+            raise UsageError(NO_PAIRS.format("the second text"))
+        return text.split()
 
     def unit_labels(self, table: Table[Any]) -> Iterator[Any]:
         return (tag for row in table.labels or () for tag in row)
@@ -132,6 +141,14 @@ class TokenClassification(Task[TaggedSentence]):
             )
             start += len(pieces)
         return made
+
+    def said(self, answer: TaggedSentence) -> tuple[str | None, ...]:
+        return answer.tags
+
+    def explained(
+        self, given: list[str], answer: TaggedSentence, trace: Trace, policy: Policy, weight: float
+    ) -> SentenceExplanation:
+        return explain_sentence(answer, trace, policy, weight)
 
     def answered(self, answers: Sequence[TaggedSentence], label_names: Sequence[str]) -> Answered:
         number: dict[str | None, int] = {name: index for index, name in enumerate(label_names)}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from de3bert.card import write_card
+from de3bert.data.sampling import draw_rows
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint
@@ -126,7 +127,7 @@ def adapt_model(
     check_adaptation(source, out, overwrite)
     loaded = read_model(str(source)).eval()
     bank = _prototypes(loaded, source)
-    table = _drawn(table, rows, seed)
+    table = table if rows is None else draw_rows(table, rows, seed)
     _check_rows(table, loaded.config.label_names)
     encoder = TextEncoder(load_tokenizer(str(source)), loaded.config.max_length)
     vectors, cut = _projected(loaded, encoder, table, batch_size, progress)
@@ -160,14 +161,6 @@ def _prototypes(model: EarlyExitModel, source: Path) -> PrototypeBank:
             f"start from: {cut_list(missing)}. Train the model on rows of all its classes."
         )
     return model.prototypes
-
-
-def _drawn(table: Table, rows: int | None, seed: int) -> Table:
-    """So many rows at random: files are often sorted by class, and their beginning is one class."""
-    if rows is None or rows >= len(table):
-        return table
-    drawn = np.random.default_rng(seed).choice(len(table), rows, replace=False)
-    return table.take(np.sort(drawn).tolist())
 
 
 def _check_rows(table: Table, names: tuple[str, ...]) -> None:

@@ -30,7 +30,7 @@ def _check_model(source: Path) -> None:
             f"{source} is not a model folder of de3bert. Give one that de3 train made."
         )
     config = read_json(source / "config.json")
-    task_of(config).check_single(source, "adapting prototypes")
+    task_of(config).check_single(source, "adapting prototypes", "it clusters one vector per text")
     if config.get("prototypes", "none") == "none" or len(config.get("exit_layers") or ()) < 2:
         raise UsageError(
             f"{source} (method {config.get('method')}) has no prototypes to adapt. Give a model "

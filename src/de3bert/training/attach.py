@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from de3bert.card import write_card
+from de3bert.data.hub import hub_id
 from de3bert.data.labels import LabelSet
 from de3bert.data.table import Table
 from de3bert.data.tokens import Encoded
@@ -253,6 +254,7 @@ def _save(
     record = {
         "schema": 1,
         "backbone": "/".join(Path(source).parts[-2:]),  # no path of this machine
+        "base_model": hub_id(source),
         "attached": True,
         "source": digest(weights) if (weights := Path(source) / WEIGHTS).is_file() else None,
         "seconds": found.seconds,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from de3bert.data.tokens import by_length
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
 from de3bert.model import EarlyExitConfig, EarlyExitModel
@@ -106,9 +107,7 @@ def first_token_states(
 ) -> Tensor:
     """First-token states after some layers, each of length 1, (rows, layers, hidden) float16."""
     found = torch.empty(len(rows), len(layers), teacher.config.hidden_size, dtype=torch.float16)
-    order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
-    for start in track(range(0, len(rows), BATCH), progress):
-        chosen = order[start : start + BATCH]
+    for chosen in track(by_length(rows.lengths, BATCH), progress):
         batch = collate(encoder, [rows[index] for index in chosen])
         given = {k: v.to(teacher.device) for k, v in batch.items() if k not in ("labels", "extras")}
         prepared = teacher.encoder.prepare(**given)

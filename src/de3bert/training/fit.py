@@ -11,6 +11,7 @@ from typing import Any
 from transformers import set_seed
 
 from de3bert.card import write_card
+from de3bert.data.hub import hub_id
 from de3bert.errors import De3Error, UsageError
 from de3bert.files import replace_folder, write_json, write_text
 from de3bert.methods import METHODS
@@ -105,13 +106,13 @@ def fit(
             clear(scratch)
         splits = splits or read_rows(recipe)
         check_single_texts(METHODS[recipe.method], splits)
-        training = Training(recipe, splits, scratch, progress, trust_remote_code)
+        training = TrainingRun(recipe, splits, scratch, progress, trust_remote_code)
         trained = training.run(out, None if teacher is None else Path(teacher))
         shutil.rmtree(scratch, ignore_errors=True)
     return trained
 
 
-class Training:
+class TrainingRun:
     """One training whose request is sound: what it is made of, then the run.
 
     Args:
@@ -231,6 +232,8 @@ class Training:
         return {
             "schema": 1,
             "backbone": "/".join(Path(self.recipe.backbone).parts[-2:]),  # no path of this machine
+            "base_model": hub_id(self.recipe.backbone),
+            "datasets": [name] if (name := hub_id(self.recipe.data.train)) else [],
             "seconds": done.seconds,
             "steps": done.steps,
             "phases": done.phases,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from de3bert.data.tokens import by_length
 from de3bert.model import EarlyExitModel
 from de3bert.model.failures import failures_told
 from de3bert.model.outputs import EarlyExitOutput
@@ -36,11 +38,9 @@ def over_rows(
     """
     was_training = model.training
     model.eval()
-    order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
-    found = []
-    starts = range(0, len(rows), batch_size)
-    for start in track(starts, progress):
-        batch = collate(encoder, [rows[index] for index in order[start : start + batch_size]])
+    batches, found = by_length(rows.lengths, batch_size), []
+    for chosen in track(batches, progress):
+        batch = collate(encoder, [rows[index] for index in chosen])
         given = {k: v.to(model.device) for k, v in batch.items() if k not in ("labels", "extras")}
         with failures_told():
             output = model(**given)
@@ -48,7 +48,8 @@ def over_rows(
         found.append(read(output).float().cpu())
     model.train(was_training)
     # Each row's units are next to each other; the rows go back to their places with them.
-    owners = torch.tensor(order).repeat_interleave(torch.tensor([rows.units[row] for row in order]))
+    order = np.concatenate(batches)
+    owners = torch.from_numpy(np.repeat(order, np.asarray(rows.units)[order]))
     return torch.cat(found)[torch.argsort(owners, stable=True)]
 
 

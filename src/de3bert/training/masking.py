@@ -26,6 +26,10 @@ HIDDEN, CHANGED = 0.8, 0.1  # of these: hidden, replaced by any word; the rest s
 class Masking:
     """Takes words out of a batch: 15 % are asked for, of these 80 % hidden, 10 % changed.
 
+    `DataCollatorForLanguageModeling` of transformers does so too (a test holds the shares equal).
+    Its generator goes on from batch to batch and is in no checkpoint, so that a training that was
+    stopped would draw other words than one that was not; ours follows from seed and step.
+
     Args:
         mask: the id that stands for a hidden word.
         words: size of the vocabulary.

@@ -41,11 +41,11 @@ LAST_SEED = 2**32 - 1  # numpy takes no other
 SHOWN = 60  # characters of a value that is not valid
 
 
-class Section(BaseModel):
+class RecipeSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class DataRecipe(Section):
+class DataRecipe(RecipeSection):
     """Where rows come from. Without a calibration file, a share of train is kept back.
 
     With the task `token-classification` a row is a sentence: `text` and `label` name its columns of
@@ -85,7 +85,7 @@ class DataRecipe(Section):
         return None if self.label_names is None else names_by_number(self.label_names)
 
 
-class TrainRecipe(Section):
+class TrainRecipe(RecipeSection):
     """Optimisation: AdamW with linear decay.
 
     The names of `transformers.TrainingArguments` are taken as well (`argument_names`).
@@ -133,7 +133,7 @@ class TrainRecipe(Section):
         return self.learning_rate * self.head_rate
 
 
-class Recipe(Section):
+class Recipe(RecipeSection):
     """One training.
 
     Whether a backbone's own code may be run is no setting of a recipe: recipes are passed around.

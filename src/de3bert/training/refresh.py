@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from de3bert.data.tokens import by_length
 from de3bert.model import EarlyExitModel
 from de3bert.model.tokens import TextEncoder
 from de3bert.progress import track
@@ -27,9 +28,8 @@ def refresh_prototypes(
     model.eval()
     sums = torch.zeros_like(model.prototypes.vectors)
     counts = torch.zeros_like(model.prototypes.counts)
-    order = sorted(range(len(rows)), key=rows.lengths.__getitem__)
-    for start in track(range(0, len(rows), batch_size), progress):
-        batch = collate(encoder, [rows[index] for index in order[start : start + batch_size]])
+    for chosen in track(by_length(rows.lengths, batch_size), progress):
+        batch = collate(encoder, [rows[index] for index in chosen])
         placed = {k: v.to(model.device) for k, v in batch.items() if k != "extras"}
         labels: Tensor = placed.pop("labels")
         projected = model(**placed).projected

@@ -16,13 +16,13 @@ from de3bert.locks import taken_alone
 from de3bert.training.recipe import Recipe, recipe_from
 from de3bert.training.request import check_recipe, read_rows
 
-__all__ = ["Found", "Trial", "search"]
+__all__ = ["Found", "SearchTrial", "search"]
 
 Settings = dict[str, float | str]
 
 
 @dataclass(frozen=True)
-class Trial:
+class SearchTrial:
     """One training of a search."""
 
     settings: Settings
@@ -35,7 +35,7 @@ class Found:
     """All trials and the folder of the best model."""
 
     best: str
-    trials: tuple[Trial, ...]
+    trials: tuple[SearchTrial, ...]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,7 +55,7 @@ def search(
     """
     out = Path(out)
     _check(recipe, out, sampler)
-    done: list[Trial] = []
+    done: list[SearchTrial] = []
     busy = f"Another search is writing into {out}. Wait for it to end, or choose another --out."
     with taken_alone(out / "trials", busy):
         proposals = _grid(recipe, trials) if sampler == "grid" else _optuna(recipe, trials, done)
@@ -85,17 +85,17 @@ def _check(recipe: Recipe, out: str | Path, sampler: str = "grid") -> None:
     read_rows(_changed(recipe, {name: values[0] for name, values in recipe.search.items()}))
 
 
-def _trial(recipe: Recipe, settings: Settings, folder: Path, progress: bool) -> Trial:
+def _trial(recipe: Recipe, settings: Settings, folder: Path, progress: bool) -> SearchTrial:
     changed = _changed(recipe, settings)
     # By everything that changes the result: another recipe never takes this one's trials over.
     place = folder / changed.fingerprint()
     record = place / "training.json"
     if record.exists():
-        return Trial(settings, _score(record), str(place))
+        return SearchTrial(settings, _score(record), str(place))
     from de3bert.training.fit import fit  # which loads torch: not before the request is sound
 
     trained = fit(changed, place, progress=progress)
-    return Trial(settings, trained.score, str(place))
+    return SearchTrial(settings, trained.score, str(place))
 
 
 def _score(record: Path) -> float:
@@ -125,7 +125,7 @@ def _grid(recipe: Recipe, trials: int | None) -> Iterator[Settings]:
         yield dict(zip(names, values, strict=True))
 
 
-def _optuna(recipe: Recipe, trials: int | None, done: list[Trial]) -> Iterator[Settings]:
+def _optuna(recipe: Recipe, trials: int | None, done: list[SearchTrial]) -> Iterator[Settings]:
     """Proposals of optuna's default sampler; `done` grows while the caller trains."""
     import optuna
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from de3bert.data.tokens import TokenRow
+from de3bert.data.tokens import TokenRow, by_length
 from de3bert.errors import De3Error
 from de3bert.model import EarlyExitModel
 from de3bert.model.failures import failures_told
@@ -79,9 +79,8 @@ def read_states(
     logits = np.zeros((len(rows), len(config.label_names)), dtype=np.float32)
     was_training = model.training
     model.eval()
-    order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
-    for start in track(range(0, len(rows), batch_size), progress):
-        chosen = order[start : start + batch_size]
+    lengths = [len(row["input_ids"]) for row in rows]
+    for chosen in track(by_length(lengths, batch_size), progress):
         batch = encoder.pad([rows[index] for index in chosen])
         given = {name: tensor.to(model.device) for name, tensor in batch.items()}
         with failures_told():

@@ -60,8 +60,7 @@ class _Curves:
         self.row = moves.row
         self.rows, self.depth, self.metric = trace.rows, trace.depth, METRICS[metric]
         # Where the threshold is between two values: before all moves, and after the last of each.
-        ends = 1 + np.flatnonzero(np.append(np.diff(moves.value) > 0, True)[: len(moves.value)])
-        self.points = np.append(0, ends)
+        self.points = np.append(0, 1 + np.flatnonzero(moves.ends))
         layer = np.asarray(trace.exit_layers, dtype=np.int64)
         self.steps = layer[moves.target] - layer[moves.source]
         one = np.eye(trace.classes)

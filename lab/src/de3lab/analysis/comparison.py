@@ -13,7 +13,7 @@ from de3bert.exits.calibrate import full_score
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
 from de3bert.exits.trace import Trace
-from de3bert.exits.trade_off import Line
+from de3bert.exits.trade_off import NamedCurve
 from de3lab.analysis.bootstrap import resampled_scores
 from de3lab.analysis.differences import difference
 from de3lab.statistics import described
@@ -93,7 +93,7 @@ def _line(each: Compared, speeds: Sequence[float], metric: str) -> dict[str, Any
 
 def _mean_curve(curves: Sequence[Curve], grid: Sequence[float]) -> dict[str, Any]:
     """Mean and deviation over the runs at every speed of the grid that all of them reach."""
-    seen = {s: [Line("", one).score_at(s) for one in curves] for s in grid}
+    seen = {s: [NamedCurve("", one).score_at(s) for one in curves] for s in grid}
     reached = {
         s: np.asarray(scores, dtype=np.float64)
         for s, scores in seen.items()

@@ -32,7 +32,7 @@ from de3lab.statistics import (
     row_counts,
 )
 
-__all__ = ["estimation_accuracy", "measure_correctness"]
+__all__ = ["estimates_right", "measure_correctness"]
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
@@ -90,12 +90,8 @@ def measure_correctness(subjects: Sequence[Subject], settings: Mapping[str, Any]
     }
 
 
-def estimation_accuracy(values: Floats, right: Truths, tau: float) -> float:
-    """The share of rows where "below tau" says correctly whether the answer is right. (rows,)"""
-    return float(_estimated(values, right, tau).mean())
-
-
-def _estimated(values: Floats, right: Truths, tau: float) -> Truths:
+def estimates_right(values: Floats, right: Truths, tau: float) -> Truths:
+    """Of which rows "below tau" says correctly whether the answer is right. (rows,)"""
     return np.asarray((values < tau) == right)
 
 
@@ -108,8 +104,10 @@ def _checked(taus: Sequence[float]) -> list[float]:
 
 def _estimation(runs: Sequence[Run], number: int, tau: float, seed: int) -> dict[str, Any]:
     """One exit at one threshold, over the runs."""
-    entropy = np.stack([_estimated(r.entropy[:, number], r.right[:, number], tau) for r in runs])
-    edr = np.stack([_estimated(r.edr[:, number], r.right[:, number], tau) for r in runs])
+    entropy = np.stack(
+        [estimates_right(r.entropy[:, number], r.right[:, number], tau) for r in runs]
+    )
+    edr = np.stack([estimates_right(r.edr[:, number], r.right[:, number], tau) for r in runs])
     gained = edr.astype(np.int64) - entropy  # (runs, rows)
     per_row = gained.mean(axis=0)
     draws = np.concatenate(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.data.tokens import TokenRow
+from de3bert.data.tokens import TokenRow, by_length
 from de3bert.errors import UsageError
 from de3bert.progress import track
 from de3bert.runtime.manifest import is_bundle
@@ -76,10 +76,8 @@ def _vectors(
     import torch
 
     found = {layer: np.zeros((len(rows), backend.info.hidden_size), np.float32) for layer in layers}
-    order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
-    starts = range(0, len(rows), batch_size)
-    for start in track(starts, progress):
-        chosen = order[start : start + batch_size]
+    lengths = [len(row["input_ids"]) for row in rows]
+    for chosen in track(by_length(lengths, batch_size), progress):
         state = backend.start([rows[index] for index in chosen])
         # Exits in between are passed one by one: some heads remember what they have read.
         for layer in (each for each in backend.exit_layers if each <= layers[-1]):

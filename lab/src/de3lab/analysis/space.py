@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.sampling import draw_rows
+from de3bert.data.sampling import draw_rows
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.evaluate import class_numbers

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from de3bert.bench.sampling import draw_rows
+from de3bert.data.sampling import draw_rows
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import UsageError
 from de3bert.exits import Policy

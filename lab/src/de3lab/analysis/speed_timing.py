@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.timing import SYSTEM, Clock, Interval, Seconds, alternate
+from de3bert.bench.timing import SYSTEM, Interval, Seconds, TimeSource, alternate
 from de3bert.data.tokens import TextInput
 from de3bert.errors import UsageError
 from de3bert.exits import Policy, Trace, curve
@@ -56,7 +56,7 @@ def time_policies(
     *,
     rounds: int,
     seed: int,
-    clock: Clock = SYSTEM,
+    clock: TimeSource = SYSTEM,
 ) -> list[TimedPolicy]:
     """Times all policies in turn on each text, after a pass that warms up and gives the layers."""
     if rounds < 1:

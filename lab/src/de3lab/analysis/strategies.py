@@ -9,7 +9,7 @@ from typing import Any
 from de3bert.errors import UsageError
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.trace import Trace
-from de3bert.exits.trade_off import Line
+from de3bert.exits.trade_off import NamedCurve
 from de3lab.analysis.analysis import ANALYSES, Analysis
 from de3lab.analysis.arguments import chosen_speeds
 from de3lab.analysis.comparison_tables import SPEED
@@ -80,7 +80,7 @@ def families_for(trace: Trace, weights: Sequence[float]) -> dict[str, str]:
 def _seen(
     name: str, one: Curve, speeds: Sequence[float], span: tuple[float, float] | None
 ) -> dict[str, Any]:
-    line, stored = Line(name, one), one.to_json(max_points=STORED)
+    line, stored = NamedCurve(name, one), one.to_json(max_points=STORED)
     reached = span is not None and all(line.score_at(end) is not None for end in span)
     return {
         "name": name,

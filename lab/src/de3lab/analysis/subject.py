@@ -50,7 +50,7 @@ class Subject:
         from de3bert.runtime.load import load
 
         found = load(self.path, threads=self.threads)
-        found.task.check_single(self.path, "an analysis")
+        found.task.check_single(self.path, "an analysis", "its tests need independent rows")
         return found
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 # They register the contenders.
 from de3bert.bench import graphs, hf
 from de3bert.bench.contender import Static, find
-from de3bert.bench.material import Material, load_bundle
+from de3bert.bench.material import BenchMaterial, load_bundle
 from de3bert.bench.measure import Note
 from de3bert.data.tokens import TokenRow
 from de3bert.errors import De3Error
@@ -69,7 +69,7 @@ def prepare(
     ours = {"fp32": load_bundle(_exported(source, folder / "bundle", False, note))}
     if int8:
         ours["int8"] = load_bundle(_exported(source, folder / "bundle-int8", True, note))
-    material = Material(ours["fp32"], source, folder / "graphs")
+    material = BenchMaterial(ours["fp32"], source, folder / "graphs")
     made = {name: find(name)(material, name)() for name in statics}
     course = Course(
         bundle=folder / "bundle",

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from de3bert.bench.contender import ORT_POOL, Static
-from de3bert.bench.timing import SYSTEM, Clock, alternate
+from de3bert.bench.timing import SYSTEM, TimeSource, alternate
 from de3bert.data.tokens import TokenRow
 from de3bert.exits import Policy
-from de3bert.runtime.engine import Backend, run_batch
+from de3bert.runtime.engine import Backend, in_batches, run_batch
 from de3lab.bench.imposed import Imposed
 
 __all__ = ["Job", "median_seconds", "our_job", "static_job"]
@@ -22,7 +21,7 @@ Job: TypeAlias = Callable[[int], object]
 
 def static_job(static: Static, rows: Sequence[TokenRow], batch_size: int = 1) -> Job:
     """All rows through a model without exits, in batches of similar length."""
-    batches = [[rows[index] for index in chosen] for chosen in _by_length(rows, batch_size)]
+    batches = [[rows[index] for index in chosen] for chosen, _ in in_batches(rows, batch_size)]
 
     def job(_: int) -> None:
         for batch in batches:
@@ -44,7 +43,7 @@ def our_job(
         policy: makes the test at every exit.
         leave_at: the layer at which each row leaves, whatever the test says.
     """
-    chosen = _by_length(rows, batch_size)
+    chosen = [numbers for numbers, _ in in_batches(rows, batch_size)]
     batches = [[rows[index] for index in each] for each in chosen]
     policies = [
         policy if leave_at is None else Imposed.on(policy, [leave_at[index] for index in each])
@@ -63,7 +62,7 @@ def median_seconds(
     rounds: int,
     *,
     pools: Mapping[str, str] | None = None,
-    clock: Clock = SYSTEM,
+    clock: TimeSource = SYSTEM,
 ) -> dict[str, float]:
     """What each job takes, by the median over rounds, after one run each that warms up.
 
@@ -75,8 +74,3 @@ def median_seconds(
     threads = {name: (pools or {}).get(name, ORT_POOL) for name in jobs}
     times = alternate(jobs, 1, rounds, pools=threads, clock=clock)
     return {name: float(np.median(seen)) for name, seen in times.items()}
-
-
-def _by_length(rows: Sequence[TokenRow], size: int) -> list[NDArray[np.intp]]:
-    order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
-    return [order[start : start + size] for start in range(0, len(rows), size)]

@@ -16,7 +16,7 @@ from de3bert.errors import UsageError
 from de3bert.methods import METHODS
 from de3lab.documents import RunRecord
 from de3lab.made import trace_is_of
-from de3lab.study.material import Material, backbone_sha256, read_material
+from de3lab.study.material import TaskRows, backbone_sha256, read_material
 from de3lab.study.plan import Job, plan
 from de3lab.study.record import RUN, build_record, rescored, scored_as
 from de3lab.study.spec import StudySpec, expand
@@ -38,7 +38,7 @@ class Study:
     spec: StudySpec
     runs: Path
     command: str = ""
-    _material: dict[str, Material] = field(default_factory=dict, repr=False)
+    _material: dict[str, TaskRows] = field(default_factory=dict, repr=False)
 
     @cached_property
     def jobs(self) -> list[Job]:
@@ -49,7 +49,7 @@ class Study:
         """The hash of the backbone's content."""
         return backbone_sha256(expand(self.spec.backbone))
 
-    def material(self, job: Job) -> Material:
+    def material(self, job: Job) -> TaskRows:
         if job.task.name not in self._material:
             self._material[job.task.name] = read_material(job.task)
         return self._material[job.task.name]
@@ -213,7 +213,7 @@ def _check_metrics(job: Job, classes: int) -> None:
         )
 
 
-def _check_fit(method: str, task: str, material: Material) -> None:
+def _check_fit(method: str, task: str, material: TaskRows) -> None:
     """Refuses methods that are for other data than a task has."""
     kind = METHODS[method].token_exits
     if METHODS[method].task != "text-classification":

@@ -22,13 +22,13 @@ from de3lab.study.spec import TaskSpec, expand
 if TYPE_CHECKING:
     from de3bert.training.splits import Splits
 
-__all__ = ["Material", "backbone_sha256", "read_material"]
+__all__ = ["TaskRows", "backbone_sha256", "read_material"]
 
 CONTENT = ("*.safetensors", "*.bin", "config.json", "tokenizer*.json", "vocab.*", "*.model")
 
 
 @dataclass(frozen=True)
-class Material:
+class TaskRows:
     """All rows of a task.
 
     Attributes:
@@ -77,11 +77,11 @@ class Material:
         )
 
 
-def read_material(task: TaskSpec) -> Material:
+def read_material(task: TaskSpec) -> TaskRows:
     """Reads a task's files and refuses at once what could only fail later."""
     try:
         source = _read(task, task.train)
-        material = Material(task, source, dict(_tests(task, source)))
+        material = TaskRows(task, source, dict(_tests(task, source)))
         if material.train_rows < 2 or material.train_rows + task.calibration_rows > len(
             material.source
         ):

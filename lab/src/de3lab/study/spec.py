@@ -17,18 +17,18 @@ from de3bert.training.argument_names import with_our_names
 
 __all__ = ["LatencySpec", "StudySpec", "TaskSpec", "expand", "load_study"]
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 POOLING = "pooling"
 SPEEDS = (1.5, 2.0, 2.5, 3.0, 4.0)
 MINILM = "DE3_MINILM"  # stands for the packaged encoder where it is not set
 
 
-class Section(BaseModel):
+class SpecSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class TaskSpec(Section):
+class TaskSpec(SpecSection):
     """One task: files, columns, how many rows, how it is scored.
 
     Args:
@@ -81,14 +81,14 @@ class TaskSpec(Section):
         return "+".join(self.metrics)
 
 
-class LatencySpec(Section):
+class LatencySpec(SpecSection):
     """Which models are timed when `--latency` asks for it: those of one task and one seed."""
 
     task: str | None = None  # None: the first
     rounds: int = Field(default=15, ge=3)
 
 
-class StudySpec(Section):
+class StudySpec(SpecSection):
     """A whole study, in the order of the work: tasks, then seeds, then methods.
 
     Settings in `train` go by the names of a recipe or of `transformers.TrainingArguments`.
@@ -189,6 +189,6 @@ def _our_names(train: dict[str, Any]) -> dict[str, Any]:
 
 
 def _file_name(name: str) -> str:
-    if not NAME.fullmatch(name):
+    if not KEY_NAME.fullmatch(name):
         raise ValueError(f'"{name}" is to name files: letters, digits, dots, dashes, underscores')
     return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from de3bert.bench.sampling import draw_rows
+from de3bert.data.sampling import draw_rows
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 
