@@ -112,7 +112,7 @@ def test_mistakes(de3, trained_model, new, tmp_path):
         assert words in " ".join(said.err.split())
         assert not out.exists()
 
-    refused("is the model itself", place=trained_model)
+    refused("is the model folder itself", place=trained_model)
     refused("not a model folder of de3bert", model=tmp_path / "nothing")
     refused("There is no file", data=tmp_path / "absent.csv")
     refused('no column "body"', "--text", "body")

@@ -31,7 +31,7 @@ def test_attach_then_calibrate_without_a_label_anywhere(de3, checkpoint, texts, 
     assert found["exits"]["rows"] == 108
     assert set(found["accuracy"]) == {"1", "2", "3"}
     said = de3("attach", checkpoint, "--data", texts, "--out", tmp_path / "shown")
-    assert "agrees with the end (12 held rows)" in said.out
+    assert "agrees with the last layer (12 held-out rows)" in said.out
     said = de3("calibrate", out, "--data", texts, "--target", "agree=0.8", "--name", "a", "--json")
     assert json.loads(said.out)["measured"]["metric"] == "agreement", said.err
     said = de3("calibrate", out, "--unlabelled", texts, "--target", "layers=1.2", "--name", "b")

@@ -189,17 +189,17 @@ def test_pairs():
     ("name", "data", "words", "kind"),
     [
         ("none.csv", None, "no file", UsageError),
-        ("a.xyz", b"a", "files of rows end in", UsageError),
+        ("a.xyz", b"a", "data files end in", UsageError),
         ("a.csv", b"", "is empty", De3Error),
         ("a.csv", b"text,n\n", "no rows below it", De3Error),
         ("a.csv", b"text,text\na,b\n", "repeats", De3Error),
         ("a.csv", b"words,n\na,1\n", "no column of text", UsageError),
         ("a.csv", "text\na\n".encode("utf-16"), "UTF-16", De3Error),
-        ("a.csv.gz", b"text\na\n", "not a sound gzip", De3Error),
+        ("a.csv.gz", b"text\na\n", "not a valid gzip", De3Error),
         ("a.jsonl", b"\n\n", "is empty", De3Error),
         ("a.txt", b"\n \n", "is empty", De3Error),
         ("a.txt.gz", b"", "is empty", De3Error),
-        ("a.parquet", b"PAR1", "not a sound Parquet", De3Error),
+        ("a.parquet", b"PAR1", "not a valid Parquet", De3Error),
         ("a.json", b"[1]", "expected a JSON object", De3Error),
         ("x" * 300, None, "cannot be read as a file", UsageError),
     ],
@@ -248,7 +248,7 @@ def test_parquet_that_breaks_in_the_middle(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2 : len(data) // 2 + 200] = b"\0" * 200
     path.write_bytes(data)
-    rows = until("not a sound Parquet file", path)
+    rows = until("not a valid Parquet file", path)
     assert [row.given for row in rows[:1]] == ["row 0 0"]
     assert len(rows) >= 1000
 

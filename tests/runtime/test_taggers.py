@@ -229,9 +229,9 @@ def test_what_are_not_sentences_is_refused(sentee, given):
     ("policy", "message"),
     [
         ("edr(lambda=1.0) < 0.4", "reads distances to prototypes, but this model has none"),
-        ("certainty > 0.5", "reads how sure a router is"),
+        ("certainty > 0.5", "reads the certainty of a router"),
         ("layer(9)", "no exit at layer 9"),
-        ("patience(2)", "not for words"),
+        ("patience(2)", "does not apply to taggers"),
     ],
 )
 def test_policies_that_the_model_cannot_run_are_refused(sentee, policy, message):
@@ -250,7 +250,7 @@ def test_unknown_points_and_both_at_once(sentee):
 
 
 def test_what_only_texts_have_is_refused(sentee):
-    with pytest.raises(UsageError, match="tags words, and `explain` is for classifiers of texts"):
+    with pytest.raises(UsageError, match="is a tagger, and `explain` is for text classifiers"):
         sentee.explain("a film")
     with pytest.raises(AttributeError):
         _ = sentee.no_such_thing

@@ -1,7 +1,7 @@
 """Who takes part in a comparison: what a contender can do, and the table of those that exist.
 
-Everybody gets texts and gives predictions, with the same length-sorted batching, so that the times
-compare like with like.
+All contenders take texts and return predictions, with the same length-sorted batching, so that the
+times compare like with like.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Contender(Protocol):
         """Whether every text runs through all layers of the model."""
 
     def tokenise(self, texts: Sequence[TextInput]) -> list[TokenRow]:
-        """The first part of `predict`, to be timed by itself."""
+        """The first part of `predict`, to be timed separately."""
 
     def predict(self, texts: Sequence[TextInput], batch_size: int) -> list[Prediction]:
         """One prediction per text, in input order."""
@@ -90,7 +90,7 @@ class Static:
         return self._predictions(logits)
 
     def _predictions(self, logits: NDArray[np.float32]) -> list[Prediction]:
-        """What `Classifier.predict` gives too, so that nobody is spared work that others do."""
+        """What `Classifier.predict` gives too, so that every contender does the same work."""
         classes = logits.argmax(-1)
         scores = signals.max_probability(logits)
         return [

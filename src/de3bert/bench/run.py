@@ -116,9 +116,9 @@ def _circumstances(
     lengths = [len(row["input_ids"]) for row in bundle.encode(table.inputs())]
     cut, longest = bundle.truncated, bundle.info.max_length
     if load > cores / 2:
-        warnings.append(f"other programs keep this machine busy (load {load:.1f}): noisy times")
+        warnings.append(f"this machine is busy with other work (load {load:.1f}): times are noisy")
     if cut:
-        warnings.append(f"{cut} of {len(table)} texts were cut to {longest} tokens")
+        warnings.append(f"{cut} of {len(table)} texts were truncated to {longest} tokens")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
@@ -178,8 +178,8 @@ def _check_same_model(bundle: Classifier, int8: Classifier) -> None:
     first, second = (Manifest.read(folder).source.get("weights") for folder in folders)
     if first != second or bundle.label_names != int8.label_names:
         raise UsageError(
-            f"{int8.source} (--int8) was made of another model than {bundle.source}: their times "
-            "and answers do not compare."
+            f"{int8.source} (--int8) was exported from a different model than {bundle.source}: "
+            "their times and answers are not comparable."
         )
 
 

@@ -43,7 +43,7 @@ class Trial(Rule):
 
     def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
         if len(view.logits) != 1:
-            raise ValueError(f"a trial is about one row, got {len(view.logits)}")
+            raise ValueError(f"a trial takes one row, got {len(view.logits)}")
         confidence = float(CONFIDENCE(view)[0])
         if self.first is None:
             self.first = confidence
@@ -115,7 +115,7 @@ class Bandit:
             and all(type(count) is int and 0 <= count < 10**15 for count in plays)
         )
         if not sound:
-            raise De3Error("This is no state of a bandit with these arms.")
+            raise De3Error("This is not the state of a bandit with these arms.")
         self.gains, self.plays = [float(gain) for gain in state["gains"]], list(state["plays"])
 
     def learn(self, number: int, exit_index: int, first: float, last: float) -> float:

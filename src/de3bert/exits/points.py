@@ -17,10 +17,10 @@ __all__ = ["OperatingPoint", "Target"]
 
 Kind = Literal["layers", "drop", "accuracy", "agree", "latency", "speedup", "full"]
 ACCEPTED = (
-    "`layers=2.0` (twice as few layers), `drop=0.01` or `drop=1%` (at most 0.01 below the full "
-    "model), `accuracy=0.9` (at least 0.9), `agree=0.99` (the full model's answer for at least "
-    "0.99 of texts), `latency=8ms` (at most 8 predicted milliseconds per text), `speedup=2.5` "
-    "(predicted time 2.5 times below that of the full model), `full` (no early exit)"
+    "`layers=2.0` (half the layers), `drop=0.01` or `drop=1%` (at most 0.01 below the full model), "
+    "`accuracy=0.9` (at least 0.9), `agree=0.99` (the full model's answer for at least 0.99 of "
+    "texts), `latency=8ms` (at most 8 predicted milliseconds per text), `speedup=2.5` (predicted "
+    "time 2.5 times below that of the full model), `full` (no early exit)"
 )
 MORE = (
     "drop, accuracy and agree may be promised: `agree=0.99 confidence=0.95`. A layer ratio may be "
@@ -148,7 +148,7 @@ class OperatingPoint:
         for key, kind in (("name", str), ("policy", str), ("target", str), ("measured", Mapping)):
             if not isinstance(document.get(key), kind):
                 raise De3Error(
-                    f'The operating point has no sound "{key}": got '
+                    f'The operating point has no valid "{key}": got '
                     f"{reprlib.repr(document.get(key))}. Calibrate again to write a new one."
                 )
         try:
@@ -196,7 +196,7 @@ def _check_measured(name: str, measured: Mapping[str, Any]) -> None:
     for key, fits in MEASURED.items():
         if key in measured and not fits(measured[key]):
             raise De3Error(
-                f'The operating point "{name}" has no sound "{key}" among what was measured: got '
+                f'The operating point "{name}" has no valid "{key}" among what was measured: got '
                 f"{reprlib.repr(measured[key])}. Calibrate again to write a new one."
             )
 

@@ -1,4 +1,4 @@
-"""Rules: tiny folds over the exits that say, at each exit, which rows may leave.
+"""Rules: small state machines over the exits that say, at each exit, which rows may leave.
 
 A rule keeps one integer or two per row. `step` looks at one exit and updates them; the caller then
 drops the rows that left. The replay of a trace and the live engine run this same code.

@@ -273,7 +273,7 @@ class Trace:
 
 
 def _bad(reason: str) -> De3Error:
-    return De3Error(f"This is not a sound trace: {reason}.")
+    return De3Error(f"This is not a valid trace: {reason}.")
 
 
 def _whole(values: NDArray[Any], name: str) -> NDArray[Any]:

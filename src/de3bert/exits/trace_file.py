@@ -102,9 +102,9 @@ def _read_about(text: str, path: Path) -> dict[str, Any]:
     try:
         about = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _strange(path, f"its description is no JSON: {error}") from error
+        raise _strange(path, f"its description is not JSON: {error}") from error
     if not isinstance(about, dict):
-        raise _strange(path, "its description is no JSON object")
+        raise _strange(path, "its description is not a JSON object")
     for key, kind in (("exit_layers", int), ("label_names", str)):
         values = about.get(key)
         if not isinstance(values, list) or not all(type(value) is kind for value in values):
@@ -117,7 +117,7 @@ def _read_about(text: str, path: Path) -> dict[str, Any]:
 
 
 def _strange(path: Path, reason: str) -> De3Error:
-    return De3Error(f"{path} does not hold what a trace has: {printable(reason)}. {AGAIN}")
+    return De3Error(f"{path} does not have the contents of a trace: {printable(reason)}. {AGAIN}")
 
 
 def _describe(trace: Trace) -> str:

@@ -105,7 +105,7 @@ def step_together(
 def check_rule(rule: Rule) -> None:
     """UsageError for a rule that only whole texts can follow."""
     if not isinstance(rule, Threshold | FixedLayer | Full):
-        raise UsageError(f"`{rule}` is not for words. Write one of: {EXAMPLES}.")
+        raise UsageError(f"`{rule}` does not apply to taggers. Write one of: {EXAMPLES}.")
 
 
 def check_window(window: int) -> int:

@@ -3,8 +3,8 @@
 Layers 2 to M of an encoder mostly run the same program. Tracing it takes seconds; putting the
 weights of another layer into what was traced takes hundredths. Whether two stretches are one
 program is asked twice: here of their modules (classes, settings, how they are called), and of
-numbers when the bundle is compared with the model; one that disagrees is written anew, every graph
-traced by itself (`bundle.py`).
+numbers when the bundle is compared with the model; one that disagrees is written again, every
+graph traced separately (`bundle.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Templates:
     """Traced graphs by what they compute.
 
     Attributes:
-        use: False traces every graph by itself.
+        use: False traces every graph separately.
         filled: how many graphs were made from one that had been traced before.
     """
 

@@ -137,7 +137,7 @@ class Classifier(Loaded, Generic[Answer]):
         return run_sorted(self.backend, rows, policy, batch_size)
 
     def forget(self) -> None:
-        """Lets bandits and controllers start anew, as if nothing had been predicted yet."""
+        """Resets bandits and controllers, as if nothing had been predicted yet."""
         with self._learning:
             self._learners.clear()
 
@@ -151,7 +151,7 @@ class Classifier(Loaded, Generic[Answer]):
         for line, state in learned.items():
             rule = self.policy(policy=line).rule
             if not isinstance(rule, BanditRule | KeepRule) or not isinstance(state, Mapping):
-                raise De3Error(f"`{shown(line)}` is no policy that learns as it answers.")
+                raise De3Error(f"`{shown(line)}` is not a policy that learns as it answers.")
             with self._learning:
                 learner = rule.fresh(self.backend.exit_layers)
                 learner.resume(state)
@@ -293,7 +293,7 @@ class Classifier(Loaded, Generic[Answer]):
             self._check_prototypes()
         if policy.needs_certainty and not self.has_router:
             raise UsageError(
-                f"The policy `{policy}` reads how sure a router is, but this model has none "
+                f"The policy `{policy}` reads the certainty of a router, but this model has none "
                 f"(method {self.info.method}). Use an entropy policy such as `entropy < 0.2`."
             )
 

@@ -25,8 +25,8 @@ def check_hub(source: str, wanted: str) -> None:
         from huggingface_hub.errors import RepositoryNotFoundError
     except ImportError as error:
         raise De3Error(
-            f'There is no folder "{printable(source)}" here, and to fetch models from the hub '
-            'takes: pip install "de3bert[train]"'
+            f'There is no folder "{printable(source)}" here, and fetching models from the hub '
+            'needs: pip install "de3bert[train]"'
         ) from error
     cached = try_to_load_from_cache(source, "config.json")
     if isinstance(cached, str):
@@ -35,9 +35,11 @@ def check_hub(source: str, wanted: str) -> None:
         try:
             known = HfApi().model_info(source, timeout=PATIENCE)
         except RepositoryNotFoundError as error:
-            raise _absent(source, "the hub has none either (or not for you)") from error
+            raise _absent(
+                source, "the hub has none either (or none that you can access)"
+            ) from error
         except Exception as error:  # a kind for every way of having no network
-            raise _absent(source, "the hub cannot be asked now") from error
+            raise _absent(source, "the hub cannot be reached now") from error
         found = (known.config or {}).get("model_type", wanted)
     if found != wanted:
         raise UsageError(

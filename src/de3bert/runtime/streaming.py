@@ -49,7 +49,7 @@ class Tally:
         more = " ..." if self.faults > len(self.places) else ""
         return (
             f"{self.faults} of {self.rows} rows could not be answered "
-            f"({', '.join(self.places)}{more}); in their place stands why, under `error`."
+            f"({', '.join(self.places)}{more}); their lines give the reason under `error`."
         )
 
 
@@ -144,7 +144,7 @@ def answered(
 ) -> Iterator[list[dict[str, Any]]]:
     """Windows of answers in the order of the rows: each row's own columns, then the answer.
 
-    A row that cannot be answered has `error` and its place instead; with `strict` it ends the
+    A row that cannot be answered has `error` and its position instead; with `strict` it ends the
     stream. A column with a name of ours is kept under `input_NAME`.
 
     Args:

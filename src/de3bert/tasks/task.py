@@ -63,7 +63,7 @@ class Task(ABC, Generic[Answer]):
         splits_words: whether a row is a list of words.
         metrics: those there are, by name.
         samples: inputs of all kinds and lengths, to compare two models on.
-        cut: what to say of rows that were cut, with their `{count}` and the `{limit}`.
+        cut: what to say about rows that were truncated, with their `{count}` and the `{limit}`.
     """
 
     name: ClassVar[str]
@@ -98,11 +98,11 @@ class Task(ABC, Generic[Answer]):
     def stream(
         self, source: Source, stdin: IO[Any] | None, *, text: str | None, text_pair: str | None
     ) -> Iterator[Row]:
-        """Table[Any] to predict on, one after another."""
+        """Rows to predict on, one after another."""
 
     @abstractmethod
     def inputs(self, given: Any, pairs: bool | None, first: int | None = None) -> list[Any]:
-        """The rows of a call from Python as plain lists and strings; what is no row is refused.
+        """The rows of a call from Python as plain lists and strings; anything else is refused.
 
         Args:
             pairs: whether the model reads pairs of texts; None when it is not known.
@@ -133,7 +133,7 @@ class Task(ABC, Generic[Answer]):
     def split(
         self, numbers: Any, share: float, seed: int, names: Sequence[str]
     ) -> tuple[Integers, Integers]:
-        """Table[Any] to train on, and a share of them to hold for calibration."""
+        """Rows to train on, and a share of them to hold out for calibration."""
 
     def policy(self, line: str) -> Policy:
         """One line of text as a policy of this task."""
@@ -190,7 +190,7 @@ class Task(ABC, Generic[Answer]):
     def check_single(self, source: object, what: str) -> None:
         """UsageError for what is only for rows of one unit."""
         if self.joint:
-            raise UsageError(f"{source} tags words, and {what} is for classifiers of texts.")
+            raise UsageError(f"{source} is a tagger, and {what} is for text classifiers.")
 
 
 TASKS: Registry[Task[Any]] = Registry("task")

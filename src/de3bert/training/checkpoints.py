@@ -43,7 +43,7 @@ class GuardedTrainer(Trainer):
         assert isinstance(self.model, nn.Module)
         name = unsound(self.model)
         if name is not None:
-            raise self._diverged(f"weights are no finite numbers ({name})", self.state.global_step)
+            raise self._diverged(f"weights are not finite ({name})", self.state.global_step)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         self.check_weights()

@@ -211,7 +211,7 @@ class Training:
         folder = self.scratch / "teacher"
         if not is_whole(folder):
             if folder.exists():
-                LOG.warning("The teacher in %s is not whole; it is trained again.", folder)
+                LOG.warning("The teacher in %s is incomplete; it is trained again.", folder)
             shutil.rmtree(folder, ignore_errors=True)
             own: dict[str, Any] = {"method": method, "method_options": {}}
             own |= {"prototypes": None, "exit_layers": None}
@@ -259,7 +259,7 @@ def _save(
     """The whole model folder, or nothing."""
     spoilt = unsound(model)
     if spoilt is not None:
-        raise De3Error(f"The model is not saved: its weights are no finite numbers ({spoilt}).")
+        raise De3Error(f"The model is not saved: its weights are not finite ({spoilt}).")
     with replace_folder(out) as folder:
         model.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
