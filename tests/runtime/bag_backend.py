@@ -1,4 +1,4 @@
-"""A back end of one's own: a bag of words in numpy, whose layers add up scores of words."""
+"""A custom back end: a bag of words in numpy, whose layers add up scores of words."""
 
 from __future__ import annotations
 
