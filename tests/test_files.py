@@ -157,7 +157,7 @@ def test_places_without_permission(tmp_path):
     ("content", "words"),
     [
         (b'{"a": ', "is damaged"),
-        (b"[1]", "not a list"),
+        (b"[1]", "got a list"),
         (b"\xff\xfe", "is damaged"),
         (b"[" * 100_000, "is damaged"),
     ],

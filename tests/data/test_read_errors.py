@@ -58,7 +58,7 @@ def test_given_column_that_is_not_there(write):
 def test_columns_that_cannot_be_guessed(write):
     refused(write("a.csv", "words,label\na,1\n"), "--text", '"words"', kind=UsageError)
     refused(write("b.csv", "text,stars\na,1\n"), "--label", '"stars"', kind=UsageError)
-    refused(write("c.csv", "text;label\na;1\n"), "separated by", kind=UsageError)
+    refused(write("c.csv", "text;label\na;1\n"), "another separator", kind=UsageError)
     refused({"text": ["a"], "label": [1]}, "different columns", kind=UsageError, label="text")
 
 

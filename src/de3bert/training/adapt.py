@@ -1,4 +1,4 @@
-"""Prototypes moved to data of another kind, without labels: the paper's answer to shifted data."""
+"""Prototypes moved to data from another domain, without labels: the paper on shifted data."""
 
 from __future__ import annotations
 
