@@ -52,7 +52,7 @@ REFUSALS = {
 
 @contextmanager
 def replace_file(target: str | Path) -> Iterator[Path]:
-    """Yields a temporary path beside `target`; moved into place on success, removed otherwise.
+    """Yields a temporary path next to `target`; moved into place on success, removed otherwise.
 
     Example:
         >>> with replace_file("curve.png") as path:
@@ -83,7 +83,7 @@ def replace_file(target: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replace_folder(target: str | Path) -> Iterator[Path]:
-    """Yields a temporary folder beside `target`; on success it replaces `target` as a whole."""
+    """Yields a temporary folder next to `target`; on success it replaces `target` as a whole."""
     target = Path(target).absolute()
     check_folder_place(target)
     with _explained(target):

@@ -45,7 +45,7 @@ class Request:
         points: operating points; None takes full depth and all that the bundle has.
         model: the model folder the bundle was made from; None looks where it was then.
         int8: an int8 bundle of the same model, measured too.
-        backends: what runs the bundles, each measured beside the others.
+        backends: what runs the bundles, each measured alongside the others.
         rounds: how often each text, and the whole list, is timed.
         texts: how many texts are drawn from the data.
     """

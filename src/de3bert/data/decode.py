@@ -95,7 +95,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; 0 of a pipe, whose size nobody knows."""
+    """Bytes of a file; 0 of a pipe, whose size is unknown."""
     try:
         found = path.stat()
     except OSError as error:

@@ -116,7 +116,7 @@ class LabelSet:
 
     @property
     def numeric(self) -> bool:
-        """Whether the names are numbers, or those that numbers get when nobody names them."""
+        """Whether the names are numbers, or the default names of numbers."""
         return all(INTEGER.fullmatch(name) for name in self.names) or self._unnamed
 
     @property

@@ -101,11 +101,11 @@ class Bandit:
         return Threshold(CONFIDENCE, ">=", self.arms[self.choose()])
 
     def to_json(self) -> dict[str, Any]:
-        """All that it takes to go on from here, in another process too."""
+        """All that is needed to continue from here, in another process too."""
         return {"gains": list(self.gains), "plays": list(self.plays)}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Goes on from where `to_json` stood; De3Error for what it cannot have written."""
+        """Continues from what `to_json` returned; De3Error for what it cannot have written."""
         gains, plays = state.get("gains"), state.get("plays")
         sound = (
             isinstance(gains, list)

@@ -40,7 +40,7 @@ __all__ = [
 LAMBDA_GRID = (0.667, 1.0, 1.5, 2.0, 3.0)  # the grid of the paper
 WIDE_LAMBDA_GRID = (0.0, 0.25, 0.5, 0.667, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
-PROMISED_LAMBDAS = (0.0, 1.0)  # every family more makes a promise a little dearer
+PROMISED_LAMBDAS = (0.0, 1.0)  # every additional family makes a promise a little more costly
 NEED_LABELS = ("drop", "accuracy")
 AGREEMENT = "agreement"  # the metric of rows without labels
 

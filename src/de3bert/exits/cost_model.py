@@ -31,7 +31,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = tuple[float, ...]
 
 FORMAT, VERSION = "de3bert-cost", 1
-LARGEST = 10**15  # milliseconds or tokens: whoever stores more has not measured it
+LARGEST = 10**15  # milliseconds or tokens: anything larger was not measured
 AGAIN = "Measure again with `de3 profile`."
 
 
@@ -82,7 +82,7 @@ class CostModel:
     """Predicted milliseconds on the machine it was measured on. Checked when made.
 
     Between measured lengths everything is linear; below the shortest it stays constant,
-    above the longest it goes on with the last slope, and it is never negative.
+    above the longest it continues with the last slope, and it is never negative.
 
     Attributes:
         batches: the costs by batch size; 1 is always there.

@@ -276,7 +276,7 @@ def _thresholds(
 
 
 def fixed_grid(family: Family) -> Floats:
-    """Thresholds that no data has chosen, from where nobody leaves to where all do."""
+    """Thresholds that no data has chosen, from where no row leaves to where all do."""
     assert family.signal is not None
     kind = family.signal.kind
     if kind.range is None:  # any number: dense around 0, where most values are

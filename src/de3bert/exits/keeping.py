@@ -158,7 +158,7 @@ class Keeper:
         return {name: getattr(self, name) for name in names}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Goes on from where `to_json` stood; De3Error for what it cannot have written."""
+        """Continues from what `to_json` returned; De3Error for what it cannot have written."""
         rule = self.settings
         counts = [state.get(name) for name in ("seen", "rows", "layers")]
         place = state.get("position")

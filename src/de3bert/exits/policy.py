@@ -178,7 +178,7 @@ class Policy:
         """Which rows leave at this internal exit, (rows,), and the state of all rows after it.
 
         Args:
-            sentence: of a view of words the number of each word's sentence, from 0 without gaps;
+            sentence: for a tagger, the number of each word's sentence, from 0 without gaps;
                 the state is that of the sentences then, and words are said to leave.
         """
         if sentence is None and len(view.logits) != len(state.run):

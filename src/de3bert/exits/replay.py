@@ -31,7 +31,7 @@ class Replay:
         exit_layers: the layer at which each row left, counted from 1.
         exit_index: the number of that exit, counted from 0.
         scores: the probability of the predicted class at that exit.
-        exact: whether a run gives the same. A halted word (TOKEE) hands on its old state, so that
+        exact: whether a run gives the same. A halted word (TOKEE) passes on its old state, so that
             words above read something else than in the full-depth pass that made the trace: from
             the first halted word of a sentence on, a replay only approximates the run.
     """

@@ -116,7 +116,7 @@ class Threshold(Rule):
         return state.counted(passed, self.count)
 
     def _is_sure(self, view: ExitView) -> bool:
-        """Whether all rows pass whatever their distances are, so that nobody need fetch them.
+        """Whether all rows pass whatever their distances are, so that they need not be fetched.
 
         Row by row, because the first row in doubt ends it.
         """

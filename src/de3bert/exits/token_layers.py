@@ -88,7 +88,7 @@ class TokenLayers:
 
     @classmethod
     def load(cls, folder: Path, last: int, options: Mapping[str, Any]) -> TokenLayers | None:
-        """The table beside a bundle's graphs; None for a model whose texts stop as a whole.
+        """The table stored with a bundle's graphs; None for a model whose texts stop as a whole.
 
         Args:
             options: of the method.

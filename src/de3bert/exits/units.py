@@ -1,4 +1,4 @@
-"""Units that leave together: the words of a sentence, beside which a text is a sentence of one.
+"""Units that leave together: the words of a sentence; a text is a sentence of one unit.
 
 Rows of a trace or a batch are units here, those of one sentence next to each other. Two rules (Li
 et al., 2021):

@@ -28,7 +28,7 @@ ASK = (
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """What the new points give beside the old ones, on the same calibration rows.
+    """What the new points give compared with the old ones, on the same calibration rows.
 
     Attributes:
         rows: calibration rows.

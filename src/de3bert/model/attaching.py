@@ -1,4 +1,4 @@
-"""Fresh exits on a classifier that is trained already; its final answers stay as they are."""
+"""Fresh exits on a classifier that is trained already; its final answers stay unchanged."""
 
 from __future__ import annotations
 

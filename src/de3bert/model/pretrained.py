@@ -116,7 +116,7 @@ def _declaration(source: str, name: str) -> Path | None:
 def _check_weights(folder: Path, config: Mapping[str, Any]) -> None:
     """A config must not describe many times the parameters that are stored with it.
 
-    Whatever is missing would be made anew, and so fill the memory before anybody has noticed.
+    Missing weights would be initialised, which could fill the memory before anyone notices.
     """
     stored = sum(path.stat().st_size for kind in WEIGHTS for path in folder.glob(kind))
     promised = _parameters(config)

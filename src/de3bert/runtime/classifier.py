@@ -109,7 +109,7 @@ class Classifier(Loaded, Generic[Answer]):
         are those of one-by-one prediction, whatever the batch size.
 
         Bandits and controllers (`keep`) learn as they answer: rows are taken in input order, and
-        the next call with the same policy goes on from there, until `forget`.
+        the next call with the same policy continues from there, until `forget`.
         """
         size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
@@ -147,7 +147,7 @@ class Classifier(Loaded, Generic[Answer]):
             return {str(rule): learner.to_json() for rule, learner in self._learners.items()}
 
     def resume(self, learned: Mapping[str, Any]) -> None:
-        """Goes on from what `learned` gave, in this process or another."""
+        """Continues from what `learned` returned, in this process or another."""
         for line, state in learned.items():
             rule = self.policy(policy=line).rule
             if not isinstance(rule, BanditRule | KeepRule) or not isinstance(state, Mapping):

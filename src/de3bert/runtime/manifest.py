@@ -73,7 +73,7 @@ class Known(Part):
 
     Attributes:
         next: what it may be as well, while it is being changed: a process that is killed between
-            the file and the manifest leaves a bundle that is still sound.
+            the file and the manifest leaves a bundle that is still valid.
     """
 
     bytes: StrictInt = Field(ge=0)

@@ -56,7 +56,7 @@ class Tally:
 class Ahead:
     """Rows that a thread of its own reads ahead, up to some thousand.
 
-    Whoever takes gets what is there and waits only when there is nothing: input that pauses is
+    The consumer gets what is there and waits only when there is nothing: input that pauses is
     answered in its pauses, a fast file fills whole windows.
     """
 
@@ -120,7 +120,7 @@ class Ahead:
                 self._changed.notify_all()
 
     def _keep(self, row: Row) -> bool:
-        """Waits for room; False when nobody wants rows any more."""
+        """Waits for space; False when no more rows are wanted."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_room())
             self._held.append(row)

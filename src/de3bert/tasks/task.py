@@ -110,7 +110,7 @@ class Task(ABC, Generic[Answer]):
         """
 
     def unit_labels(self, table: Table[Any]) -> Iterable[Any]:
-        """The labels of all units of a table as they are given there."""
+        """The labels of all units of a table, as given there."""
         return table.labels or ()
 
     @abstractmethod

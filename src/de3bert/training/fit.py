@@ -82,7 +82,7 @@ def fit(
     teacher: str | Path | None = None,
     trust_remote_code: bool = False,
 ) -> Trained:
-    """Trains by the recipe and writes a model folder; an interrupted training goes on where it was.
+    """Trains by the recipe and writes a model folder; an interrupted training is resumed.
 
     Checkpoints live in `OUT.training` until the model folder is complete. `fresh` discards them.
     One process at a time trains there.
@@ -91,7 +91,7 @@ def fit(
         splits: the rows, where they have been read already.
         teacher: folder of a model to learn from, for methods that have a teacher; without it one
             is trained first.
-        trust_remote_code: runs Python code that the backbone's folder brings along.
+        trust_remote_code: runs Python code that comes with the backbone's folder.
 
     Raises:
         UsageError: something about the request is wrong.
@@ -112,7 +112,7 @@ def fit(
 
 
 class Training:
-    """One training whose request is sound: what it is made of, then the run.
+    """One training whose request is valid: what it is made of, then the run.
 
     Args:
         scratch: its own folder for checkpoints.

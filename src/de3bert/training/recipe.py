@@ -155,7 +155,7 @@ class Recipe(Section):
     @model_validator(mode="before")
     @classmethod
     def _exits_are_part_of_the_method(cls, settings: Any) -> Any:
-        """`exits = "fitted"` beside a method is the method with `+fitted`, by which it is known."""
+        """`exits = "fitted"` with a method is the method with `+fitted`, by which it is known."""
         if not isinstance(settings, dict) or "exits" not in settings:
             return settings
         settings = dict(settings)

@@ -49,7 +49,7 @@ def search(
     trials: int | None = None,
     progress: bool = True,
 ) -> Found:
-    """Trains each combination once; a search that was stopped goes on with those left.
+    """Trains each combination once; a search that was stopped resumes with those left.
 
     The winner is copied to `OUT/best`; `OUT/search.json` lists every trial.
     """
