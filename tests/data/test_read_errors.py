@@ -129,7 +129,7 @@ def test_unsupported_suffix(write):
 
 def test_broken_gzip(write):
     whole = gzip.compress(b"text,label\n" + b"some words,1\n" * 200, mtime=0)
-    refused(write("a.csv.gz", whole[:-12]), "cut off", "again")
+    refused(write("a.csv.gz", whole[:-12]), "is truncated", "again")
     refused(write("b.csv.gz", "text,label\na,1\n"), "not a valid gzip file")
 
 

@@ -233,7 +233,7 @@ def test_what_was_read_before_the_end_broke_off_is_given(tmp_path, name):
     lines = "".join(row.format(number**5) for number in range(40_000))
     lines = lines if "json" in name else f"text\n{lines}"
     path.write_bytes(gzip.compress(lines.encode())[:-2000])
-    rows = until("cut off", path)
+    rows = until("is truncated", path)
     assert len(rows) > 10_000
     assert not faults(rows)
 
@@ -256,7 +256,7 @@ def test_parquet_that_breaks_in_the_middle(tmp_path):
 def test_plain_lines_have_no_columns_and_no_stdin_is_an_error():
     with pytest.raises(UsageError, match="plain lines"):
         stdin(b"a\n", text="review")
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(UsageError, match="there is no input"):
         list(stream_texts("-"))
 
 

@@ -299,11 +299,11 @@ def test_weights_that_give_no_numbers(checkpoint, tmp_path):
     tensors[words][TINY_WORDS.index("hated")] = float("nan")  # only texts with this word
     save_file(tensors, source / "model.safetensors", metadata={"format": "pt"})
     first = next(n for n, text in enumerate(texts(), start=1) if "hated" in text.split())
-    refused(De3Error, rf"no numbers at layer 1 \(the first is row {first}\)", source, table(),
+    refused(De3Error, rf"not finite at layer 1 \(the first is row {first}\)", source, table(),
             tmp_path / "out", held=table(40, seed=1))  # fmt: skip
     tensors[words][:] = float("nan")
     save_file(tensors, source / "model.safetensors", metadata={"format": "pt"})
-    refused(De3Error, "no numbers", source, table(), tmp_path / "out")
+    refused(De3Error, "are not finite", source, table(), tmp_path / "out")
 
 
 def test_labels_of_another_task(checkpoint, tmp_path):
