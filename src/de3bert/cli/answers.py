@@ -64,7 +64,7 @@ def answer(
             raise
         finally:
             if tally.cut:
-                limit = model.config.max_length
+                limit = model.info.max_length
                 voice.warn(cut.format(count=f"{tally.cut} of {tally.rows}", limit=limit))
     if tally.faults:
         raise De3Error(str(tally))

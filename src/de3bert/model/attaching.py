@@ -57,7 +57,7 @@ def from_classifier(
     classifier = source if isinstance(source, nn.Module) else _read(str(source), trust_remote_code)
     _check_task(classifier, source)
     classifier = cast(PreTrainedModel, classifier).eval()
-    config = copy.deepcopy(classifier.info)
+    config = copy.deepcopy(classifier.config)
     expected = _toy_logits(classifier)
     if not torch.isfinite(expected).all():
         raise De3Error(

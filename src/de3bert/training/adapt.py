@@ -129,14 +129,14 @@ def adapt_model(
     loaded = read_model(str(source)).eval()
     bank = _prototypes(loaded, source)
     table = _drawn(table, rows, seed)
-    _check_rows(table, loaded.info.label_names)
-    encoder = TextEncoder(load_tokenizer(str(source)), loaded.info.max_length)
+    _check_rows(table, loaded.config.label_names)
+    encoder = TextEncoder(load_tokenizer(str(source)), loaded.config.max_length)
     vectors, cut = _projected(loaded, encoder, table, batch_size, progress)
     if not torch.isfinite(vectors).all():
         raise De3Error(f"{source} is damaged: the vectors that its exits read are not finite.")
     old = bank.vectors.clone()
     found = _move(bank, vectors, distance)
-    layers = (loaded.info.exit_layers or [])[:-1]
+    layers = (loaded.config.exit_layers or [])[:-1]
     result = Adapted(
         folder=out,
         rows=len(table),
