@@ -44,7 +44,7 @@ def test_with_labels_and_layers(de3, checkpoint, tmp_path):
     out = tmp_path / "exits"
     said = de3("attach", checkpoint, "--data", rows, "--out", out, "--exit-layers", "1,2")
     assert said.code == 0, said.err
-    assert "accuracy (15 held rows)" in said.out
+    assert "accuracy (15 held-out rows)" in said.out
     said = de3("attach", checkpoint, "--data", rows, "--out", out, "--no-labels", "--overwrite",
                "--calibration", rows, "--json")  # fmt: skip
     assert json.loads(said.out)["exits"]["labels"] == "answers", said.err

@@ -221,7 +221,7 @@ def test_a_trace_counts_pieces_and_leaves_cut_words_out(sentee, word_data):
 
 @pytest.mark.parametrize("given", [["a film"], [[]], [["a", ""]], "a film", [["a", 3]]])
 def test_what_are_not_sentences_is_refused(sentee, given):
-    with pytest.raises(UsageError, match=r"list of (words|sentences)"):
+    with pytest.raises(UsageError, match=r"list of (non-empty words|words|sentences)"):
         sentee.predict(given)
 
 

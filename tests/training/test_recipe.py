@@ -130,7 +130,7 @@ def test_overrides_that_cannot_be_meant(line):
 
 
 def test_what_every_training_needs():
-    with pytest.raises(UsageError, match="backbone: pass --backbone"):
+    with pytest.raises(UsageError, match="backbone is missing: pass --backbone"):
         resolve(None, {"data.train": "t.csv"})
     with pytest.raises(UsageError, match=r"data\.train: pass --data"):
         resolve(None, {"backbone": "b"})
