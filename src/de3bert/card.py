@@ -42,8 +42,8 @@ Chosen and measured on calibration rows, which are not the rows to report scores
 """
 ATTACHED = """## Exits
 
-The classifier is `{backbone}` with all its weights unchanged. Its exits were fitted to
-{rows} texts, {labels}. Results of each exit on {held} other texts ({meaning}):
+The classifier is `{backbone}` with all its weights unchanged. Its exits were
+fitted to {rows} texts, {labels}. Results of each exit on {held} other texts ({meaning}):
 
 {accuracy}"""
 TRAINING = """## Training

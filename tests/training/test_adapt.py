@@ -227,7 +227,7 @@ def test_the_new_folder_is_whole_and_says_what_it_is(trained_model, rows, tmp_pa
     assert json.loads((out / "adaptation.json").read_text())["moved"] == found.to_json()["moved"]
     old, new = de3bert.load(trained_model), de3bert.load(out)
     texts = rows.texts[:20]
-    assert new.config.adapted_to == config["adapted_to"]
+    assert new.info.adapted_to == config["adapted_to"]
     first, second = old.trace(texts), new.trace(texts)
     assert (first.logits == second.logits).all()
     assert not np.allclose(first.distances, second.distances)
@@ -361,7 +361,7 @@ def test_models_that_cannot_be_adapted(model_copy, tiny_backbone, rows, tmp_path
     refused(UsageError, "is a bundle.*then export", model_copy, rows, out)
     (model_copy / "manifest.json").unlink()
     changed(model_copy, token_exits="words")
-    refused(UsageError, "tags words", model_copy, rows, out)
+    refused(UsageError, "is a tagger", model_copy, rows, out)
     changed(model_copy, token_exits="none", prototypes="none", method="joint-entropy")
     refused(UsageError, r"\(method joint-entropy\) has no prototypes", model_copy, rows, out)
     changed(model_copy, prototypes="linear", exit_layers=[4])

@@ -112,7 +112,7 @@ def test_without_a_sound_one_it_begins_anew(recipe, whole, out, resumed, caplog)
     with caplog.at_level(logging.WARNING):
         fit(same(recipe), out, progress=False)
     assert resumed == [None]
-    assert "disk: checkpoint-3, checkpoint-6; the training" in caplog.text
+    assert "disk error: checkpoint-3, checkpoint-6; the training" in caplog.text
     assert "resumes from the beginning" in caplog.text
     assert furthest(load_file(out / "model.safetensors"), whole) < 1e-6
 

@@ -132,7 +132,7 @@ def test_overrides_that_cannot_be_meant(line):
 def test_what_every_training_needs():
     with pytest.raises(UsageError, match="backbone is missing: pass --backbone"):
         resolve(None, {"data.train": "t.csv"})
-    with pytest.raises(UsageError, match=r"data\.train: pass --data"):
+    with pytest.raises(UsageError, match=r"data\.train is missing: pass --data"):
         resolve(None, {"backbone": "b"})
     assert resolve(None, {"backbone": "b"}, ["data.train=t.csv"]).data.train == "t.csv"
 
