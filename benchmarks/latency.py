@@ -91,7 +91,7 @@ def main() -> int:
     rounds = options.rounds or (2 if options.quick else 7)
     start, load = time.perf_counter(), os.getloadavg()[0]
     if load > os.cpu_count() / 2:
-        print(f"other programs keep this machine busy (load {load:.1f})", file=sys.stderr)
+        print(f"this machine is busy with other work (load {load:.1f})", file=sys.stderr)
     bars: list[Bar] = []
     medians: dict[str, dict[str, float]] = {}
     for size in SHAPES:

@@ -2,9 +2,9 @@
 
     python examples/attach_your_model.py CHECKPOINT texts.txt out/
 
-CHECKPOINT is a folder or hub id of AutoModelForSequenceClassification, texts.txt has a text a line
-(a few thousand, such as the model will see). Nothing of the classifier is changed: its last layer
-answers as before, and every layer below can answer for it where it is sure to say the same.
+CHECKPOINT is a folder or hub id of AutoModelForSequenceClassification, texts.txt has one text per
+line (a few thousand, like those the model will see). The classifier itself is not changed: its last
+layer answers as before, and every earlier layer can answer instead where it is sure to agree.
 """
 
 from __future__ import annotations

@@ -94,7 +94,9 @@ def test_the_old_folder_comes_back_when_the_move_fails(tmp_path, monkeypatch):
 
 def test_a_file_where_a_folder_is_needed(tmp_path):
     (tmp_path / "runs").write_text("a file")
-    with pytest.raises(De3Error, match=r"a file stands where a folder is needed.*another place"):
+    with pytest.raises(
+        De3Error, match=r"there is a file where a folder is needed.*another location"
+    ):
         write_text(tmp_path / "runs" / "a.txt", "x")
 
 
@@ -116,7 +118,7 @@ def test_places_are_looked_at_before_the_work(tmp_path):
         check(tmp_path / "new")
         check(tmp_path / "deep" / "er" / "new")
         for wrong, words in (
-            (tmp_path / "file" / "new", "a file stands where a folder is needed"),
+            (tmp_path / "file" / "new", "there is a file where a folder is needed"),
             (tmp_path / ("x" * 300), "the name is too long"),
             (tmp_path / ("x" * 250), "the name is too long"),  # for what is made beside it
             ("/".join("y" * 3000) + "/z", "the name is too long"),
@@ -126,9 +128,9 @@ def test_places_are_looked_at_before_the_work(tmp_path):
                 check(wrong)
     check_file_place(tmp_path / "file")
     check_folder_place(tmp_path / "folder")
-    with pytest.raises(De3Error, match="a folder stands where a file is needed"):
+    with pytest.raises(De3Error, match="there is a folder where a file is needed"):
         check_file_place(tmp_path / "folder")
-    with pytest.raises(De3Error, match="a file stands where a folder is needed"):
+    with pytest.raises(De3Error, match="there is a file where a folder is needed"):
         check_folder_place(tmp_path / "file")
     for link in ("link", "dangling"):
         with pytest.raises(De3Error, match=r"symbolic link.*Give the folder itself"):
@@ -155,7 +157,7 @@ def test_places_without_permission(tmp_path):
     ("content", "words"),
     [
         (b'{"a": ', "is damaged"),
-        (b"[1]", "not a list"),
+        (b"[1]", "got a list"),
         (b"\xff\xfe", "is damaged"),
         (b"[" * 100_000, "is damaged"),
     ],

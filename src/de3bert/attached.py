@@ -24,13 +24,13 @@ def attach(
 ) -> Classifier:
     """Puts exits on a trained classifier, writes them to `out`, and returns it loaded.
 
-    No weight of the classifier is changed, and its final exit answers as it did. Labels are not
-    needed: without them the exits learn what the final one says.
+    No weight of the classifier is changed, and its final exit gives the same answers as before.
+    Labels are not needed: without them the exits learn the final one's answers.
 
     Args:
         checkpoint: hub id or folder of a transformers classifier, or a model folder of de3bert.
-        data: texts such as the model will see, a few thousand: a list of str or of pairs, a file, a
-            hub id, or a table.
+        data: texts like those the model will see, a few thousand: a list of str or of pairs, a
+            file, a hub id, or a table.
         out: the new model folder.
         **options: of `de3bert.training.attach.attach_model`: `rows`, `labels`, `pooling` ...
 

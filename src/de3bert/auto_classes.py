@@ -1,4 +1,4 @@
-"""`AutoConfig` and its kin know our model folders as soon as de3bert is imported, torch-free.
+"""`AutoConfig` and the other auto classes know our model folders once de3bert is imported.
 
 Transformers may be imported before de3bert, after it, or never. So a stand-in is registered for our
 config: at once where transformers is there, else right after its table of configs was made. Only
@@ -102,7 +102,7 @@ def _real() -> Any:
         from de3bert.model import EarlyExitConfig as Real
     except Exception as error:  # whatever a broken torch or transformers raises
         raise De3Error(
-            f"This is a de3bert model, and the classes that read it cannot be imported: {error}. "
-            'Install what they need with: pip install "de3bert[train]"'
+            f"This is a de3bert model, but its classes cannot be imported: {error}. Install what "
+            'they need with: pip install "de3bert[train]"'
         ) from error
     return Real

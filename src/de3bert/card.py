@@ -39,8 +39,8 @@ Chosen and measured on calibration rows, which are not the rows to report scores
 """
 ATTACHED = """## Exits
 
-The classifier is `{backbone}` as it was trained; no weight of it was changed. Its exits were
-fitted to {rows} texts, {labels}. What each gives on {held} other texts ({meaning}):
+The classifier is `{backbone}` with all its weights unchanged. Its exits were
+fitted to {rows} texts, {labels}. Results of each exit on {held} other texts ({meaning}):
 
 {accuracy}"""
 TRAINING = """## Training
@@ -73,15 +73,15 @@ def write_card(folder: str | Path, title: str | None = None) -> None:
 
 
 def card_text(folder: Path, config: dict[str, Any], title: str | None = None) -> str:
-    """The card of a folder with this config; De3Error where its files make no sense together."""
+    """The card of a folder with this config; De3Error if its files are inconsistent."""
     path = folder / "training.json"
     record = read_json(path) if path.exists() else {}
     try:
         return _filled(folder, config, record, title or folder.name)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise De3Error(
-            f"The files in {folder} do not fit together ({error!r:.200}), so its card cannot be "
-            "written. Copy the model again, or make it again."
+            f"The files in {folder} are inconsistent ({error!r:.200}), so its card cannot be "
+            "written. Copy or create the model again."
         ) from error
 
 
@@ -122,9 +122,9 @@ def _ending(folder: Path, record: dict[str, Any], fitted: dict[str, Any]) -> str
         return ATTACHED.format(
             backbone=_code(record.get("backbone", "unknown")),
             rows=int(fitted.get("rows", 0)),
-            labels="with their labels" if known else "without labels, to its own answers",
+            labels="with their labels" if known else "without labels, on the model's own answers",
             held=int(fitted.get("held", 0)),
-            meaning="accuracy" if known else "agreement with the last",
+            meaning="accuracy" if known else "agreement with the last layer",
             accuracy=_accuracy_table(record.get("exit_accuracy", {})),
         )
     if not manifest:

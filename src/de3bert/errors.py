@@ -1,4 +1,4 @@
-"""The errors a user meets. Each says what came, what is accepted and what to do next."""
+"""The errors a user sees. Each says what was received, what is accepted and what to do next."""
 
 from __future__ import annotations
 

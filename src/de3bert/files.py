@@ -39,20 +39,20 @@ NO_SPACE_TEXT = re.compile(
     rf"os error ({'|'.join(map(str, NO_SPACE))})\b|No space left|inline_container.*unexpected pos"
 )
 REFUSALS = {
-    errno.ENOENT: "no folder can be made there; choose another place",
-    errno.EACCES: "no permission to write there; choose another place",
-    errno.EPERM: "no permission to write there; choose another place",
-    errno.EROFS: "that disk is read-only; choose another place",
-    errno.ENOTDIR: "a file stands where a folder is needed; choose another place",
-    errno.EEXIST: "a file stands where a folder is needed; choose another place",
-    errno.EISDIR: "a folder stands where a file is needed; choose another name",
+    errno.ENOENT: "no folder can be made there; choose another location",
+    errno.EACCES: "no permission to write there; choose another location",
+    errno.EPERM: "no permission to write there; choose another location",
+    errno.EROFS: "that disk is read-only; choose another location",
+    errno.ENOTDIR: "there is a file where a folder is needed; choose another location",
+    errno.EEXIST: "there is a file where a folder is needed; choose another location",
+    errno.EISDIR: "there is a folder where a file is needed; choose another name",
     errno.ENAMETOOLONG: "the name is too long; choose another name",
 }
 
 
 @contextmanager
 def replace_file(target: str | Path) -> Iterator[Path]:
-    """Yields a temporary path beside `target`; moved into place on success, removed otherwise.
+    """Yields a temporary path next to `target`; moved into place on success, removed otherwise.
 
     Example:
         >>> with replace_file("curve.png") as path:
@@ -83,7 +83,7 @@ def replace_file(target: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replace_folder(target: str | Path) -> Iterator[Path]:
-    """Yields a temporary folder beside `target`; on success it replaces `target` as a whole."""
+    """Yields a temporary folder next to `target`; on success it replaces `target` as a whole."""
     target = Path(target).absolute()
     check_folder_place(target)
     with _explained(target):
@@ -163,8 +163,8 @@ def json_of(document: Any, target: str | Path) -> str:
         return _encodable(text) + "\n"
     except ValueError as error:  # a config of others may have 1e999 in it
         raise De3Error(
-            f"Could not write {target}: it would hold a number that JSON has no word for (NaN or "
-            "infinity). Nothing was changed."
+            f"Could not write {target}: it would contain a number that JSON cannot represent (NaN "
+            "or infinity). Nothing was changed."
         ) from error
 
 
@@ -185,7 +185,7 @@ def read_document(path: Path, kind: str, version: int, what: str) -> dict[str, A
     if document.get("format") != kind:
         raise De3Error(f"{path} is not {what}. Remove it and make it again.")
     if not isinstance(document.get("version", 0), int):
-        raise De3Error(f"{path} is not {what}: its version is no number. Make it again.")
+        raise De3Error(f"{path} is not {what}: its version is not a number. Make it again.")
     if document.get("version", 0) > version:
         raise De3Error(
             f"{path} has version {document['version']}; this version of de3bert reads up to "
@@ -208,7 +208,7 @@ def read_json(path: Path, advice: str = "") -> dict[str, Any]:
         raise De3Error(f"{path} is damaged: {error}. {advice}".rstrip()) from error
     if not isinstance(document, dict):
         found = type(document).__name__
-        raise De3Error(f"{path} is damaged: a JSON object belongs there, not a {found}. {advice}"
+        raise De3Error(f"{path} is damaged: expected a JSON object, got a {found}. {advice}"
                        .rstrip())  # fmt: skip
     return document
 
@@ -237,7 +237,7 @@ def _bounded_text(path: Path, what: str) -> str:
 
 
 def disk_is_full(error: BaseException) -> bool:
-    """Whether a writer failed for want of space, whatever kind of error it raised."""
+    """Whether a writer failed for lack of space, whatever kind of error it raised."""
     if isinstance(error, OSError):
         return error.errno in NO_SPACE
     return NO_SPACE_TEXT.search(str(error)) is not None

@@ -1,8 +1,8 @@
 """How much is taken from outside: stated limits, checked before work begins.
 
 A config that promises a million layers or a small archive that unpacks to gigabytes is refused
-where it is read, not where it has eaten the memory. Each limit can be raised by whoever trusts
-what they have: `de3 --limit unpacked=8GB VERB ...`, or DE3_MAX_UNPACKED=8GB in the environment.
+when it is read, not after it has exhausted the memory. Each limit can be raised by those who
+trust the source: `de3 --limit unpacked=8GB VERB ...`, or DE3_MAX_UNPACKED=8GB in the environment.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def check_limit(name: str, value: int, what: str) -> None:
     shown = shown_size if LIMITS[name].is_size else "{:,}".format
     raise UsageError(
         f"{what}: {shown(value)} is more than the limit of {shown(most)} on the "
-        f"{LIMITS[name].what}. If you trust where it comes from, raise the limit: "
-        f"de3 --limit {name}={_raised(name, value)} ... (or {_variable(name)} in the environment)."
+        f"{LIMITS[name].what}. If you trust its source, raise the limit: de3 --limit "
+        f"{name}={_raised(name, value)} ... (or {_variable(name)} in the environment)."
     )
 
 

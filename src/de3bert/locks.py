@@ -41,7 +41,7 @@ DAY = 86_400.0
 
 @contextmanager
 def edited_alone(folder: Path) -> Iterator[None]:
-    """Nobody else edits files of the folder meanwhile; read and write inside."""
+    """No other process edits files of the folder meanwhile; read and write inside."""
     lock = FileLock(folder / LOCK, timeout=PATIENCE)
     try:
         with lock:
@@ -49,7 +49,7 @@ def edited_alone(folder: Path) -> Iterator[None]:
     except Timeout as error:
         raise De3Error(
             f"Another process has been editing {folder} for {PATIENCE:.0f} seconds; nothing was "
-            "changed. Wait for it to end, then run again."
+            "changed. Wait for it to finish, then run again."
         ) from error
 
 

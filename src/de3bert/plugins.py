@@ -41,8 +41,8 @@ def failures() -> dict[str, str]:
 def load_installed() -> None:
     """Imports what is installed under `de3bert.plugins`, once in a process.
 
-    One that fails is left out: parts of others must not be lost with it. Whoever asks for a name
-    that is then unknown is told of it (`failures`).
+    One that fails is left out: parts of others must not be lost with it. The error for a name
+    that is then unknown mentions it (`failures`).
     """
     global _looked
     if _looked or _importing_ourselves():

@@ -144,11 +144,11 @@ def test_labels_of_another_task_do_not_stop_it(bundle, tmp_path):
     [
         (["--against", "hf,onnx"], 'Unknown contender "onnx"'),
         (["--against", "tflite"], "Available: hf, layer-k, openvino, ort, ort-fused, ort-int8"),
-        (["--against", "hf,,ort"], "names with commas"),
+        (["--against", "hf,,ort"], "comma-separated names"),
         (["--against", "layer-7"], "exit after layer 7. The model has exits after layers 1, 2, 3"),
         (["--backend", "tflite"], 'Unknown back end "tflite"'),
         (["--backend", "torch"], 'The back end "torch" runs a model folder'),
-        (["--backend", "onnx,,openvino"], "names with commas"),
+        (["--backend", "onnx,,openvino"], "comma-separated names"),
         (["--points", "9x"], 'Unknown operating point "9x"'),
         (["--model", "nowhere"], "There is no model folder nowhere"),
     ],
@@ -165,7 +165,7 @@ def test_a_model_that_has_gone(bundle, short, tmp_path):
     manifest = json.loads((lonely / "manifest.json").read_text())
     manifest["source"]["model"] = str(tmp_path / "gone")
     (lonely / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(De3Error, match="Give it with --model FOLDER"):
+    with pytest.raises(De3Error, match="Pass its folder with --model FOLDER"):
         run(lonely, *short, "--against", "hf")
 
 
@@ -174,7 +174,7 @@ def test_an_int8_bundle_of_another_model(bundle, int8_bundle, short, tmp_path):
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["source"]["weights"] = "0" * 64
     (other / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(De3Error, match="was made of another model"):
+    with pytest.raises(De3Error, match="was exported from a different model"):
         run(bundle, *short, "--int8", other)
 
 

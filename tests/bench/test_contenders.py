@@ -119,7 +119,7 @@ def test_a_model_with_other_weights_is_refused(bundle, trained_model, tmp_path):
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(bytes(content))
-    with pytest.raises(UsageError, match="other weights"):
+    with pytest.raises(UsageError, match="does not have the weights"):
         BenchMaterial(load_bundle(bundle), other, tmp_path)
     with pytest.raises(UsageError, match="is a bundle"):
         BenchMaterial(load_bundle(bundle), bundle, tmp_path)

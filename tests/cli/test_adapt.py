@@ -84,7 +84,7 @@ def test_points_are_not_claimed_any_more(de3, model_copy, toy_data, new, tmp_pat
     out = tmp_path / "m"
     said = de3("adapt", model_copy, "--data", new, "--out", out)
     assert "keep their thresholds" in said.out
-    assert "not known: 2x\n" in said.out
+    assert "with the new prototypes: 2x\n" in said.out
     shown = de3("inspect", out)
     row = next(line.split() for line in shown.out.splitlines() if line.startswith("2x "))
     assert row[-4:] == ["-", "-", "-", "-"]
@@ -112,7 +112,7 @@ def test_mistakes(de3, trained_model, new, tmp_path):
         assert words in " ".join(said.err.split())
         assert not out.exists()
 
-    refused("is the model itself", place=trained_model)
+    refused("is the model folder itself", place=trained_model)
     refused("not a model folder of de3bert", model=tmp_path / "nothing")
     refused("There is no file", data=tmp_path / "absent.csv")
     refused('no column "body"', "--text", "body")

@@ -31,7 +31,7 @@ def test_attach_then_calibrate_without_a_label_anywhere(de3, checkpoint, texts, 
     assert found["exits"]["rows"] == 108
     assert set(found["accuracy"]) == {"1", "2", "3"}
     said = de3("attach", checkpoint, "--data", texts, "--out", tmp_path / "shown")
-    assert "agrees with the end (12 held rows)" in said.out
+    assert "agrees with the last layer (12 held-out rows)" in said.out
     said = de3("calibrate", out, "--data", texts, "--target", "agree=0.8", "--name", "a", "--json")
     assert json.loads(said.out)["measured"]["metric"] == "agreement", said.err
     said = de3("calibrate", out, "--unlabelled", texts, "--target", "layers=1.2", "--name", "b")
@@ -44,7 +44,7 @@ def test_with_labels_and_layers(de3, checkpoint, tmp_path):
     out = tmp_path / "exits"
     said = de3("attach", checkpoint, "--data", rows, "--out", out, "--exit-layers", "1,2")
     assert said.code == 0, said.err
-    assert "accuracy (15 held rows)" in said.out
+    assert "accuracy (15 held-out rows)" in said.out
     said = de3("attach", checkpoint, "--data", rows, "--out", out, "--no-labels", "--overwrite",
                "--calibration", rows, "--json")  # fmt: skip
     assert json.loads(said.out)["exits"]["labels"] == "answers", said.err

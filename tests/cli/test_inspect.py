@@ -13,7 +13,7 @@ def test_facts_are_shown_in_words(de3, model_copy, toy_data):
     text = " ".join(said.out.split())
     assert "exit parameters classifiers 198, prototypical networks 3,168" in text
     assert "a row is single texts" in text
-    assert "numbers as labels not taken as classes" in text
+    assert "numbers as labels not used as classes" in text
     assert "labels neg, pos" in text
     found = de3("inspect", model_copy, "--json").json
     assert (found["numbered_labels"], found["text_pairs"]) == (False, False)

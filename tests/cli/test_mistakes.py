@@ -268,7 +268,7 @@ def test_places_that_are_taken(de3, model_copy, toy_data, tiny_backbone, tmp_pat
     said = de3(*train, "--out", tmp_path / "file", "--overwrite")
     assert (said.code, "not a model folder" in said.err) == (USAGE, True)
     said = de3("trace", model_copy, "--data", toy_data.test, "--out", tmp_path)
-    assert (said.code, "a folder stands where a file is needed" in said.err) == (FAILED, True)
+    assert (said.code, "there is a folder where a file is needed" in said.err) == (FAILED, True)
     assert (tmp_path / "file").read_text() == "kept"
 
 

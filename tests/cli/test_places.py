@@ -55,7 +55,7 @@ def call(de3, trained_model, tiny_backbone, toy_data, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("file/below", "a file stands where a folder is needed"),
+        ("file/below", "there is a file where a folder is needed"),
         ("x" * 300, "the name is too long"),
         ("x" * 252, "the name is too long"),
     ],
@@ -88,7 +88,7 @@ def test_a_folder_in_the_place_of_a_file(call, tmp_path, verb):
     (tmp_path / "there.png").mkdir()
     said = call(verb, tmp_path / "there.png")
     assert (said.code, said.out) == (FAILED, "")
-    assert "a folder stands where a file is needed" in said.err
+    assert "there is a folder where a file is needed" in said.err
 
 
 def test_a_profile_that_could_not_be_kept(de3, model_copy, monkeypatch):
@@ -96,4 +96,4 @@ def test_a_profile_that_could_not_be_kept(de3, model_copy, monkeypatch):
     (model_copy / "profile.json").mkdir()
     said = de3("profile", model_copy)
     assert (said.code, said.out) == (FAILED, "")
-    assert "a folder stands where a file is needed" in said.err
+    assert "there is a folder where a file is needed" in said.err

@@ -96,7 +96,7 @@ def test_what_broke_off_is_answered_until_there(de3, trained_model, tmp_path):
         assert said.code == 1
         assert len(rows) > 1000
         assert rows[0]["text"] == "a good film 0"
-        assert "cut off" in said.err
+        assert "is truncated" in said.err
 
 
 def test_nothing_is_loaded_for_a_source_that_is_no_good(de3, trained_model, monkeypatch, tmp_path):

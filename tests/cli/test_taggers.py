@@ -71,15 +71,15 @@ def test_explaining_a_sentence(de3, model):
         (["explain", "{m}", "a film", "a plot"], "leave out the second text"),
         (["explain", "{m}", " "], "list of words"),
         (["calibrate", "{m}", "--target", "layers=2", "--name", "x"], "Give rows with --data"),
-        ([*CALIBRATE, "--target", "layers=2 keep"], "no independent rows"),
-        ([*CALIBRATE, "--target", "agree=0.9 confidence=0.95"], "no independent rows"),
-        ([*CALIBRATE, "--target", "layers=2", "--unlabelled", "x"], "no independent rows"),
+        ([*CALIBRATE, "--target", "layers=2 keep"], "not independent rows"),
+        ([*CALIBRATE, "--target", "agree=0.9 confidence=0.95"], "not independent rows"),
+        ([*CALIBRATE, "--target", "layers=2", "--unlabelled", "x"], "not independent rows"),
         ([*CALIBRATE, "--target", "latency=5ms"], "Run first: de3 profile"),
-        (["predict", "{m}", "--state", "s.json"], "is for classifiers of texts"),
+        (["predict", "{m}", "--state", "s.json"], "is for text classifiers"),
         (["evaluate", "{m}", "--data", "none.jsonl"], "There is no file none.jsonl"),
         (["evaluate", "{m}", "--data", "x", "--text-pair", "b"], "leave out --text-pair"),
         (["evaluate", "{m}", "--data", "{d}", "--policy", "entropy < 0.1 window 4"], "odd number"),
-        (["evaluate", "{m}", "--data", "{d}", "--metric", "f1"], "metric of words"),
+        (["evaluate", "{m}", "--data", "{d}", "--metric", "f1"], "token-classification metric"),
     ],
 )
 def test_mistakes_are_refused_with_a_message(de3, model, word_data, arguments, message):
@@ -123,7 +123,7 @@ def test_the_tags_are_those_of_predict_whatever_the_batches(de3, model, word_dat
 def test_cut_sentences_are_counted_over_the_stream(de3, model):
     said = de3("predict", model, "--batch-size", "1", stdin=("film " * 60 + "\nfilm\n") * 20)
     assert said.code == 0
-    assert "20 of 40 sentences were cut to 32 tokens" in said.err.replace("\n", " ")
+    assert "20 of 40 sentences were truncated to 32 tokens" in said.err.replace("\n", " ")
 
 
 def test_trace_curve_and_a_point_from_the_trace(de3, model, word_data, tmp_path):

@@ -192,7 +192,7 @@ def test_long_texts_are_cut_and_said(de3, trained_model, tmp_path):
     ):
         said = de3(*verb, "--quiet")
         assert said.code == 0
-        assert "1 of 2 texts were cut to 24 tokens" in said.err.replace("\n", " ")
+        assert "1 of 2 texts were truncated to 24 tokens" in said.err.replace("\n", " ")
 
 
 def test_explain(de3, trained_model):

@@ -54,7 +54,7 @@ def test_hidden_labels_are_refused_only_when_needed(folder):
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (FileNotFoundError("nowhere"), UsageError, "neither a file"),
+        (FileNotFoundError("nowhere"), UsageError, "neither a local file"),
         (ValueError("BuilderConfig 'x' not found"), UsageError, "BuilderConfig"),
         (ConnectionError("no route"), De3Error, "Check the network"),
     ],

@@ -77,7 +77,7 @@ def test_names_of_another_task_are_refused_whatever_their_numbers():
 def test_numbers_that_read_two_ways_are_refused():
     stars = LabelSet(("1", "2", "3"), positions=True)
     assert stars.encode([0, 1, 2]).tolist() == [0, 1, 2]
-    with pytest.raises(UsageError, match="names of classes here"):
+    with pytest.raises(UsageError, match="class names here"):
         stars.encode([1, 2])
     assert stars.encode([1, 2], names={1: "1", 2: "2"}).tolist() == [0, 1]
 

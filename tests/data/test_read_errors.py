@@ -58,7 +58,7 @@ def test_given_column_that_is_not_there(write):
 def test_columns_that_cannot_be_guessed(write):
     refused(write("a.csv", "words,label\na,1\n"), "--text", '"words"', kind=UsageError)
     refused(write("b.csv", "text,stars\na,1\n"), "--label", '"stars"', kind=UsageError)
-    refused(write("c.csv", "text;label\na;1\n"), "separated by", kind=UsageError)
+    refused(write("c.csv", "text;label\na;1\n"), "another separator", kind=UsageError)
     refused({"text": ["a"], "label": [1]}, "different columns", kind=UsageError, label="text")
 
 
@@ -129,8 +129,8 @@ def test_unsupported_suffix(write):
 
 def test_broken_gzip(write):
     whole = gzip.compress(b"text,label\n" + b"some words,1\n" * 200, mtime=0)
-    refused(write("a.csv.gz", whole[:-12]), "cut off", "again")
-    refused(write("b.csv.gz", "text,label\na,1\n"), "not a sound gzip file")
+    refused(write("a.csv.gz", whole[:-12]), "is truncated", "again")
+    refused(write("b.csv.gz", "text,label\na,1\n"), "not a valid gzip file")
 
 
 def test_broken_parquet(write):
@@ -140,8 +140,8 @@ def test_broken_parquet(write):
     out = pyarrow.BufferOutputStream()
     parquet.write_table(pyarrow.table({"text": ["a"] * 100, "label": [0] * 100}), out)
     whole = out.getvalue().to_pybytes()
-    refused(write("a.parquet", whole[: len(whole) // 2]), "not a sound Parquet file")
-    refused(write("b.parquet", "text,label\na,1\n"), "not a sound Parquet file")
+    refused(write("a.parquet", whole[: len(whole) // 2]), "not a valid Parquet file")
+    refused(write("b.parquet", "text,label\na,1\n"), "not a valid Parquet file")
 
 
 def test_labels_that_are_not_classes(write):

@@ -34,7 +34,7 @@ def test_standard_input_of_lines():
     assert table.source == "standard input"
     with pytest.raises(UsageError, match="no column"):
         read_inputs("-", io.BytesIO(b"a\n"), text="review")
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(UsageError, match="there is no input"):
         read_inputs("-")
 
 

@@ -189,17 +189,17 @@ def test_pairs():
     ("name", "data", "words", "kind"),
     [
         ("none.csv", None, "no file", UsageError),
-        ("a.xyz", b"a", "files of rows end in", UsageError),
+        ("a.xyz", b"a", "data files end in", UsageError),
         ("a.csv", b"", "is empty", De3Error),
         ("a.csv", b"text,n\n", "no rows below it", De3Error),
         ("a.csv", b"text,text\na,b\n", "repeats", De3Error),
         ("a.csv", b"words,n\na,1\n", "no column of text", UsageError),
         ("a.csv", "text\na\n".encode("utf-16"), "UTF-16", De3Error),
-        ("a.csv.gz", b"text\na\n", "not a sound gzip", De3Error),
+        ("a.csv.gz", b"text\na\n", "not a valid gzip", De3Error),
         ("a.jsonl", b"\n\n", "is empty", De3Error),
         ("a.txt", b"\n \n", "is empty", De3Error),
         ("a.txt.gz", b"", "is empty", De3Error),
-        ("a.parquet", b"PAR1", "not a sound Parquet", De3Error),
+        ("a.parquet", b"PAR1", "not a valid Parquet", De3Error),
         ("a.json", b"[1]", "expected a JSON object", De3Error),
         ("x" * 300, None, "cannot be read as a file", UsageError),
     ],
@@ -233,7 +233,7 @@ def test_what_was_read_before_the_end_broke_off_is_given(tmp_path, name):
     lines = "".join(row.format(number**5) for number in range(40_000))
     lines = lines if "json" in name else f"text\n{lines}"
     path.write_bytes(gzip.compress(lines.encode())[:-2000])
-    rows = until("cut off", path)
+    rows = until("is truncated", path)
     assert len(rows) > 10_000
     assert not faults(rows)
 
@@ -248,7 +248,7 @@ def test_parquet_that_breaks_in_the_middle(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2 : len(data) // 2 + 200] = b"\0" * 200
     path.write_bytes(data)
-    rows = until("not a sound Parquet file", path)
+    rows = until("not a valid Parquet file", path)
     assert [row.given for row in rows[:1]] == ["row 0 0"]
     assert len(rows) >= 1000
 
@@ -256,7 +256,7 @@ def test_parquet_that_breaks_in_the_middle(tmp_path):
 def test_plain_lines_have_no_columns_and_no_stdin_is_an_error():
     with pytest.raises(UsageError, match="plain lines"):
         stdin(b"a\n", text="review")
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(UsageError, match="there is no input"):
         list(stream_texts("-"))
 
 

@@ -165,6 +165,6 @@ def test_places_are_looked_at_before_anything_is_read(tmp_path, monkeypatch, nam
         (tmp_path / name).mkdir()
     else:
         (tmp_path / name).write_text("mine")
-    with pytest.raises(De3Error, match=r"stands where a (file|folder) is needed"):
+    with pytest.raises(De3Error, match=r"where a (file|folder) is needed"):
         run_demo(tmp_path, Settings.quick(), fresh=True)
     assert (tmp_path / name).exists()

@@ -145,7 +145,7 @@ def test_a_trial_leaves_and_notes_the_first_exit():
 def test_a_batch_cannot_be_decided():
     policy = Policy.parse("bandit")
     view = ExitView(1, np.zeros((2, 2)))
-    with pytest.raises(UsageError, match=r"learns from row to row.*one by one"):
+    with pytest.raises(UsageError, match=r"learns from each row.*one by one"):
         policy.step(policy.start(2, (1,), 2), view)
 
 

@@ -188,7 +188,7 @@ def test_area_is_the_mean_of_at():
     values = np.asarray([found.at(ratio) for ratio in grid])
     mean = sum((a + b) / 2 for a, b in pairwise(values)) / 20_000
     assert found.area(1.3, 4.1) == pytest.approx(mean, abs=1e-6)
-    with pytest.raises(UsageError, match="must rise"):
+    with pytest.raises(UsageError, match="must be increasing"):
         found.area(2.0, 2.0)
     with pytest.raises(UsageError, match="not 9"):
         found.area(2.0, 9.0)

@@ -167,7 +167,7 @@ def test_it_goes_on_where_it_stood():
     ],
 )  # fmt: skip
 def test_states_of_something_else_are_refused(state):
-    with pytest.raises(De3Error, match=r"no state of a controller|other settings"):
+    with pytest.raises(De3Error, match=r"not the state of a controller|other settings"):
         Keeper(rule()).resume(state)
 
 

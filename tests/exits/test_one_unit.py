@@ -12,7 +12,7 @@ from tests.exits.word_traces import word_trace
 
 from de3bert.errors import UsageError
 from de3bert.exits import ExitView, Policy, Trace, calibrate, curve, replay
-from de3bert.exits.fold import Fold
+from de3bert.exits.exit_state import ExitState
 from de3bert.exits.replay import margin
 from de3bert.exits.trace_file import KINDS
 
@@ -104,8 +104,8 @@ def test_words_of_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("agree=0.9 confidence=0.95", "no independent rows"),
-        ("layers=2.0 keep", "no independent rows"),
+        ("agree=0.9 confidence=0.95", "not independent rows"),
+        ("layers=2.0 keep", "not independent rows"),
         ("speedup=2.0", "about time"),
     ],
 )
@@ -116,18 +116,24 @@ def test_what_cannot_be_asked_of_words(target, message):
 
 @pytest.mark.parametrize("line", ["patience(2)", "bandit"])
 def test_rules_of_texts_are_refused_for_words(line):
-    with pytest.raises(UsageError, match="is not for words"):
+    with pytest.raises(UsageError, match="does not apply to taggers"):
         replay(word_trace(20), Policy.parse(line))
 
 
 def test_a_fold_drops_a_sentence_when_its_last_word_is_done():
-    fold = Fold(Policy.parse("entropy < 0.5 window 1"), 2, (1, 2, 3), np.array([0, 0, 1]))
+    exit_state = ExitState(
+        Policy.parse("entropy < 0.5 window 1"), 2, (1, 2, 3), np.array([0, 0, 1])
+    )
     sure, unsure = [9.0, 0.0], [0.0, 0.0]
-    now = fold.step(ExitView(1, np.array([sure, unsure, unsure])))
+    now = exit_state.step(ExitView(1, np.array([sure, unsure, unsure])))
     assert now.tolist() == [True, False, False]
-    assert fold.drop(now).tolist() == [True, True]
-    assert fold.done.tolist() == [True, False, False]
-    now = fold.step(ExitView(2, np.array([sure, sure, unsure])))
+    assert exit_state.drop(now).tolist() == [True, True]
+    assert exit_state.done.tolist() == [True, False, False]
+    now = exit_state.step(ExitView(2, np.array([sure, sure, unsure])))
     assert now.tolist() == [False, True, False]  # who is done is not done again
-    assert fold.drop(now).tolist() == [False, True]
-    assert (fold.units.tolist(), fold.sentence.tolist(), fold.done.tolist()) == ([2], [0], [False])
+    assert exit_state.drop(now).tolist() == [False, True]
+    assert (exit_state.units.tolist(), exit_state.sentence.tolist(), exit_state.done.tolist()) == (
+        [2],
+        [0],
+        [False],
+    )

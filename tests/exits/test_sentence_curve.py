@@ -81,7 +81,7 @@ def test_only_bio_tags_name_entities():
         assert not has_spans(tags)
         with pytest.raises(UsageError, match="span_f1 counts entities"):
             check_word_metric("span_f1", tags)
-    with pytest.raises(UsageError, match='metric of words "f1"'):
+    with pytest.raises(UsageError, match='token-classification metric "f1"'):
         check_word_metric("f1", ["O", "B-A"])
 
 
@@ -151,7 +151,7 @@ def test_points_meet_their_target():
     assert kept.measured["score"] >= kept.measured["full_score"] - 1e-9
     with pytest.raises(UsageError, match="about time"):
         calibrate(words, "latency=5ms", name="x")
-    with pytest.raises(UsageError, match="not for words"):
+    with pytest.raises(UsageError, match="does not apply to taggers"):
         calibrate(words, "layers=2.0", name="x", family="patience")
 
 

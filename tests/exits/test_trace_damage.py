@@ -42,10 +42,10 @@ def test_the_sound_one_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("about", "words"),
     [
-        ("", "no JSON"),
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ([], "no JSON object"),
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ([], "not a JSON object"),
         ({}, '"exit_layers" is None'),
         ({**ABOUT, "exit_layers": "12"}, '"exit_layers" is'),
         ({**ABOUT, "exit_layers": [1.5] * TRACE.exits}, '"exit_layers" is'),

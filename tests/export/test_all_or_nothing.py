@@ -24,7 +24,7 @@ def test_a_bundle_is_no_source(trained_bundle, tmp_path):
 def test_a_model_is_not_written_over(pointed_model, model_copy):
     before = files_of(model_copy)
     for source in (pointed_model, model_copy):
-        with pytest.raises(UsageError, match="a folder of its own"):
+        with pytest.raises(UsageError, match="its own folder"):
             export_model(source, model_copy)
     assert files_of(model_copy) == before
 

@@ -85,7 +85,7 @@ def test_where_fused_attention_is_wrong_the_plain_one_is_taken(
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [(FAR, "its signals come out 0.5 apart"), (ValueError("odd\nmore"), "ValueError: odd.")],
+    [(FAR, "its signals differ by 0.5"), (ValueError("odd\nmore"), "ValueError: odd.")],
 )
 def test_an_encoder_that_cannot_be_exported_is_named(
     pointed_model, attempts, tmp_path, monkeypatch, wrong, words
@@ -99,7 +99,7 @@ def test_an_encoder_that_cannot_be_exported_is_named(
     with pytest.raises(De3Error, match=r'family "bert" cannot be exported') as error:
         export_model(pointed_model, tmp_path / "bundle")
     assert words in str(error.value)
-    assert "still runs, with torch" in str(error.value)
+    assert "still runs with torch" in str(error.value)
     assert attempts == [FUSED, PLAIN]
     assert list(tmp_path.iterdir()) == []
 

@@ -158,7 +158,7 @@ def test_rows_that_cannot_be_found_are_asked_for(pointed_model, toy_data, tmp_pa
     for number, place in enumerate(places):
         model = with_source(pointed_model, place, tmp_path / f"model-{number}")
         for asked in ({"int8": True}, {"exits": [2]}):
-            with pytest.raises(UsageError, match=r"calibrated anew.*not found.*--data FILE"):
+            with pytest.raises(UsageError, match=r"recalibrated.*not found.*--data FILE"):
                 export_model(model, tmp_path / "bundle", **asked)
     assert not (tmp_path / "bundle").exists()
 

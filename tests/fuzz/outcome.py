@@ -155,7 +155,7 @@ def judged(kind: str, said: Said) -> Outcome:
     if kind == "?":
         raise Finding(f"another exit code than 0, 1 and 2:\n{err[-1000:]}")
     if kind != "success" and not err.strip():
-        raise Finding(f"{kind} without a word")
+        raise Finding(f"{kind} without a message")
     if len(err) > LONGEST_MESSAGE:
         raise Finding(f"a message of {len(err)} characters: {err[:300]!r}")
     return Outcome(kind, out, err)

@@ -73,7 +73,7 @@ SPOKEN: dict[str, Callable[[], object]] = {
     "from a library below": lambda: os.write(2, b"\x1b[0;93mwarning\x1b[m"),
     "a traceback": lambda: print("Traceback (most recent call last):", file=sys.stderr),
     "another exit code": lambda: sys.exit(3),
-    "failure without a word": lambda: sys.exit(1),
+    "failure without a message": lambda: sys.exit(1),
     "what cannot be encoded": lambda: print("\ud800"),
     "no end": lambda: print("x" * 100_000, file=sys.stderr),
     "the canary": lambda: print("a secret that nobody asked for"),

@@ -180,7 +180,7 @@ def test_a_phase_without_labels_is_not_scored(quick, teacher, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["method=distilbert"], r"no trained head.*methods pd, pkd and theseus"),
+        (["method=distilbert"], r"no trained masked-language-model.*methods pd, pkd and theseus"),
         (["method=pkd", "method_options.match=first"], 'match "first"'),
         (["method=pkd", "method_options.layers=1"], "take layers=2 to layers=4"),
         (["method=pkd", "method_options.layers=5"], "take 1 to 4"),

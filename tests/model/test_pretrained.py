@@ -68,7 +68,7 @@ def test_code_of_a_backbone_is_not_run_even_when_stdin_says_yes(
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 2
-    assert "brings Python code of its own" in capsys.readouterr().err
+    assert "comes with its own Python code" in capsys.readouterr().err
     assert not (tmp_path / "marker").exists()
 
 
@@ -87,7 +87,7 @@ def test_code_of_a_models_tokenizer_is_not_run(model_copy, toy_data, tmp_path, m
         main()
     except SystemExit as left:
         assert left.code == 2  # noqa: PT017
-        assert "brings Python code" in capsys.readouterr().err
+        assert "comes with its own Python code" in capsys.readouterr().err
     assert not (tmp_path / "marker").exists()
 
 

@@ -196,7 +196,7 @@ def test_other_things_that_are_missing_are_named() -> None:
         with pytest.raises(UsageError, match="needs the states of all tokens"):
             loss(a_batch(tokens=None))
     for loss in (MaskedWords(1, {}), WordKnowledge(1, {})):
-        with pytest.raises(UsageError, match="needs a head that guesses words"):
+        with pytest.raises(UsageError, match="needs a masked-language-modelling head"):
             loss(a_batch())
     with pytest.raises(UsageError, match='soft_words "some"'):
         WordKnowledge(1, {"soft_words": "some"})

@@ -55,7 +55,7 @@ def test_a_single_exit_is_refused(make, run, loss) -> None:
 @pytest.mark.parametrize("heads", [None, nn.Linear(2, 2)])
 def test_heads_that_do_not_foresee_are_refused(make, run, heads) -> None:
     had = "none" if heads is None else "Linear"
-    with pytest.raises(UsageError, match=f"foresee later states, but these are {had}"):
+    with pytest.raises(UsageError, match=f"predict later states, but these are {had}"):
         run("imitation", make(heads=heads))
 
 

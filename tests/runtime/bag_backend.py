@@ -1,4 +1,4 @@
-"""A back end of one's own: a bag of words in numpy, whose layers add up scores of words."""
+"""A custom back end: a bag of words in numpy, whose layers add up scores of words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 from de3bert.data.tokens import Encoded
 from de3bert.files import read_json
 from de3bert.runtime.backends import BACKENDS, BackendPart
-from de3bert.runtime.load import read_facts
+from de3bert.runtime.load import read_info
 
 
 class BagBackend:
@@ -18,7 +18,7 @@ class BagBackend:
     prototypes_unset = ()
 
     def __init__(self, folder: Path) -> None:
-        self.info = read_facts(folder)
+        self.info = read_info(folder)
         self.exit_layers, self.classes = self.info.exit_layers, len(self.info.label_names)
         self.words = read_json(folder / "words.json")  # word -> its number; 0 is for all others
         self.scores = load_file(folder / "model.safetensors")["scores"]  # (words, layers, classes)

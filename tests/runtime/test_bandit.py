@@ -93,7 +93,7 @@ def test_an_explanation_says_what_comes_next_and_teaches_nothing():
 
 def test_the_engine_refuses_to_batch_it():
     classifier = fake(TRACE)
-    with pytest.raises(UsageError, match="learns from row to row"):
+    with pytest.raises(UsageError, match="learns from each row"):
         run_batch(classifier.backend, classifier.encode(["1", "2"]), Policy.parse("bandit"))
 
 

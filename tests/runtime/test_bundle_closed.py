@@ -1,4 +1,4 @@
-"""A bundle is a closed folder: nothing outside is read because it says so, nothing unknown used."""
+"""A bundle is self-contained: nothing outside is read because it says so, nothing unknown used."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_link_that_leads_out(bundle_copy):
     graph = bundle_copy / "layers-01-01.onnx"
     graph.rename(bundle_copy.parent / "outside.onnx")
     graph.symlink_to("../outside.onnx")
-    refused(bundle_copy, "is not closed: layers-01-01.onnx is a link")
+    refused(bundle_copy, "is not self-contained: layers-01-01.onnx is a link")
     graph.unlink()
     (bundle_copy.parent / "outside.onnx").rename(bundle_copy / "inside.onnx")
     graph.symlink_to("inside.onnx")
@@ -87,7 +87,7 @@ def test_every_file_that_is_used_is_listed(bundle_copy, name):
     document = read(bundle_copy)
     del document["files"][name]
     write(bundle_copy, document)
-    refused(bundle_copy, f"is not closed: the bundle uses '{name}'")
+    refused(bundle_copy, f"is not self-contained: the bundle uses '{name}'")
 
 
 def test_an_empty_list_of_files(bundle_copy):
@@ -122,7 +122,7 @@ def test_weights_outside_of_a_graph_must_be_listed_and_inside(bundle_copy, locat
     with_external_data(bundle_copy, "layers-02-02.onnx", location)
     sign(bundle_copy, "layers-02-02.onnx")
     assert external_files(bundle_copy / "layers-02-02.onnx") == {location}
-    refused(bundle_copy, "is not closed: the graph layers-02-02.onnx uses")
+    refused(bundle_copy, "is not self-contained: the graph layers-02-02.onnx uses")
 
 
 def test_weights_in_a_file_of_the_bundle_are_fine(bundle_copy, trained_bundle):
@@ -174,13 +174,13 @@ def test_files_that_are_no_graphs(tmp_path, content):
     ("change", "words"),
     [
         (lambda d: d.update(graphs=[]), "graphs: .*at least 1 item"),
-        (lambda d: d["graphs"].reverse(), "not one behind the other"),
-        (lambda d: d["graphs"].pop(0), "not one behind the other"),
+        (lambda d: d["graphs"].reverse(), "not consecutive"),
+        (lambda d: d["graphs"].pop(0), "not consecutive"),
         (lambda d: d["graphs"].pop(), "its config has exits at"),
-        (lambda d: d["graphs"][0].update(last=10**9), "more than the limit|not one behind"),
+        (lambda d: d["graphs"][0].update(last=10**9), "more than the limit|not consecutive"),
         (lambda d: d.update(inputs=[]), "inputs"),
         (lambda d: d.update(inputs=["evil"]), "inputs"),
-        (lambda d: d.update(context={}), "which nobody gives"),
+        (lambda d: d.update(context={}), "which no graph provides"),
         (lambda d: d.update(padding=[]), "padding"),
         (lambda d: d.update(precision="\x1b[31m"), "precision"),
         (lambda d: d["graphs"][0].update(distances=None), "has no graph of distances"),
@@ -198,7 +198,7 @@ def test_graphs_in_each_others_place(bundle_copy):
     first, second = document["graphs"][0], document["graphs"][-1]
     first["file"], second["file"] = second["file"], first["file"]
     write(bundle_copy, document)
-    refused(bundle_copy, "which nobody gives|does not give")
+    refused(bundle_copy, "which no graph provides|does not provide")
 
 
 def config_of(folder: Path, **changes: Any) -> None:
@@ -210,9 +210,9 @@ def config_of(folder: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "tells 2 classes apart, its config names 3"),
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "has 2 classes, its config has 3"),
         ({"id2label": {"0": "a"}}, "at least two"),
-        ({"id2label": {"0": "a", "2": "b"}}, "without a gap"),
+        ({"id2label": {"0": "a", "2": "b"}}, "without gaps"),
         ({"id2label": ["a", "b"]}, "config is damaged"),
         ({"max_length": -1}, "max_length is a whole number from 1 up, got -1"),
         ({"max_length": 10**12}, "more than the limit"),

@@ -176,7 +176,7 @@ def test_storing_points_keeps_everything_else(model_copy):
     }
     before.pop("operating_points")
     assert after == before
-    with pytest.raises(UsageError, match="not a folder here"):
+    with pytest.raises(UsageError, match="not a local folder"):
         store_points(model_copy / "nowhere", [point("fast", "layer(1)")])
 
 

@@ -84,13 +84,13 @@ def test_many_classes_are_cut(tmp_path):
 def test_a_damaged_record_is_said(tmp_path, text):
     (tmp_path / "config.json").write_text(json.dumps(config_of()))
     (tmp_path / "training.json").write_text(text)
-    with pytest.raises(De3Error, match=r"training\.json is damaged|do not fit together"):
+    with pytest.raises(De3Error, match=r"training\.json is damaged|are inconsistent"):
         write_card(tmp_path)
 
 
 @pytest.mark.parametrize("changes", [{"id2label": 3}, {"exit_layers": []}, {"exit_layers": 3}])
 def test_a_damaged_config_is_said(tmp_path, changes):
-    with pytest.raises(De3Error, match="do not fit together"):
+    with pytest.raises(De3Error, match="are inconsistent"):
         card_text(tmp_path, config_of(**changes))
 
 

@@ -44,7 +44,7 @@ print(json.dumps([said, heavy]))
         ("", "empty name"),
         ("  ", "empty name"),
         ("no/such/folder", "There is no folder no/such/folder"),
-        ("/no/such/folder", "There is no folder /no/such/folder. The nearest that there is: /."),
+        ("/no/such/folder", "There is no folder /no/such/folder. The nearest existing folder: /."),
         ("./gone", "There is no folder ./gone"),
         ("~/gone", "There is no folder ~/gone"),
         ("with space", "There is no folder with space"),

@@ -104,7 +104,7 @@ def test_exits_left_out_of_the_config_do_not_take_one_anothers_heads(
     model.save_pretrained(tmp_path / "model")
     tiny_tokenizer.save_pretrained(tmp_path / "model")
     set_config(tmp_path / "model", exit_layers=[2, 4])
-    with pytest.raises(De3Error, match="of another model than its config"):
+    with pytest.raises(De3Error, match="to another model than its config"):
         de3bert.load(tmp_path / "model")
 
 

@@ -152,7 +152,7 @@ def test_a_damaged_profile_is_said(tmp_path, text):
 
 
 def test_a_missing_folder_is_said(tmp_path):
-    with pytest.raises(UsageError, match="is not a folder here"):
+    with pytest.raises(UsageError, match="is not a local folder"):
         store_points(tmp_path / "none", [point("a")])
     shutil.copytree(Path(__file__).parent, tmp_path / "other", ignore=lambda *_: [])
     with pytest.raises(UsageError, match="not a model folder"):

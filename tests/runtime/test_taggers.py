@@ -222,7 +222,7 @@ def test_a_trace_counts_pieces_and_leaves_cut_words_out(sentee, word_data):
 
 @pytest.mark.parametrize("given", [["a film"], [[]], [["a", ""]], "a film", [["a", 3]]])
 def test_what_are_not_sentences_is_refused(sentee, given):
-    with pytest.raises(UsageError, match=r"list of (words|sentences)"):
+    with pytest.raises(UsageError, match=r"list of (non-empty words|words|sentences)"):
         sentee.predict(given)
 
 
@@ -230,9 +230,9 @@ def test_what_are_not_sentences_is_refused(sentee, given):
     ("policy", "message"),
     [
         ("edr(lambda=1.0) < 0.4", "reads distances to prototypes, but this model has none"),
-        ("certainty > 0.5", "reads how sure a router is"),
+        ("certainty > 0.5", "reads the certainty of a router"),
         ("layer(9)", "no exit at layer 9"),
-        ("patience(2)", "not for words"),
+        ("patience(2)", "does not apply to taggers"),
     ],
 )
 def test_policies_that_the_model_cannot_run_are_refused(sentee, policy, message):

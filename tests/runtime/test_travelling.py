@@ -107,7 +107,7 @@ def test_a_folder_that_is_gone(folder, backend, tmp_path):
     place = Path(shutil.copytree(folder, tmp_path / "model"))
     packed = pickle.dumps(de3bert.load(place, backend=backend))
     shutil.rmtree(place)
-    with pytest.raises(De3Error, match="that folder is gone"):
+    with pytest.raises(De3Error, match="that folder no longer exists"):
         pickle.loads(packed)
 
 

@@ -328,7 +328,9 @@ def test_a_prototype_without_rows_is_kept_bit_for_bit(model_copy, rows, tmp_path
     assert (empty.rows, empty.distance) == (0, pytest.approx(0, abs=1e-12))
     new = tensors(tmp_path / "out")["prototypes.vectors"]
     assert torch.equal(new[1, 0], stored["prototypes.vectors"][1, 0])
-    assert found.notes == ["no row is nearest to these, which keep their prototypes: neg (layer 2)"]
+    assert found.notes == [
+        "no row is nearest to these prototypes, which stay unchanged: neg (layer 2)"
+    ]
 
 
 def refused(kind: type[De3Error], words: str, *given, **options) -> None:
@@ -340,9 +342,9 @@ def refused(kind: type[De3Error], words: str, *given, **options) -> None:
 def test_places_that_are_refused(trained_model, model_copy, rows, tmp_path):
     before = hashes(model_copy)
     for place in (model_copy, model_copy / "adapted", tmp_path / "x" / ".." / "model"):
-        refused(UsageError, "the model itself or lies in it", model_copy, rows, place)
+        refused(UsageError, "the model folder itself or inside it", model_copy, rows, place)
     (tmp_path / "link").symlink_to(model_copy)
-    refused(UsageError, "the model itself", tmp_path / "link", rows, model_copy)
+    refused(UsageError, "the model folder itself", tmp_path / "link", rows, model_copy)
     adapt_model(trained_model, rows, tmp_path / "out")
     made = hashes(tmp_path / "out")
     refused(UsageError, "holds a model already", trained_model, rows, tmp_path / "out")
@@ -369,7 +371,7 @@ def test_models_that_cannot_be_adapted(model_copy, tiny_backbone, rows, tmp_path
     refused(UsageError, "is a bundle.*then export", model_copy, rows, out)
     (model_copy / "manifest.json").unlink()
     changed(model_copy, token_exits="words")
-    refused(UsageError, "tags words", model_copy, rows, out)
+    refused(UsageError, "is a tagger", model_copy, rows, out)
     changed(model_copy, token_exits="none", prototypes="none", method="joint-entropy")
     refused(UsageError, r"\(method joint-entropy\) has no prototypes", model_copy, rows, out)
     changed(model_copy, prototypes="linear", exit_layers=[4])

@@ -50,7 +50,7 @@ def test_one_setting_by_two_names_is_refused():
 
 
 def test_steps_of_warming_up_are_a_share():
-    with pytest.raises(UsageError, match="a share of all steps"):
+    with pytest.raises(UsageError, match="a fraction of all steps"):
         train({"warmup_steps": 500})
 
 

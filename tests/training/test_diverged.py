@@ -64,7 +64,7 @@ def test_it_stops_at_the_first_loss_that_is_no_number(recipe, tmp_path, rate):
     assert first == said[1]
     step = int(re.search(r'in phase "train" at step (\d+) \(epoch', first)[1])
     assert step <= 3
-    assert re.search(r"the loss is (nan|inf)|weights are no finite numbers", first)
+    assert re.search(r"the loss is (nan|inf)|weights are not finite", first)
     assert "train.learning_rate" in first
     assert "--fresh" in first
     assert "--out" in first
@@ -110,7 +110,7 @@ def test_weights_that_broke_after_a_sound_loss_are_never_written(
 def test_a_phase_that_has_no_checkpoint_is_looked_at_too(recipe, tmp_path, monkeypatch):
     weights_break_after(LAST, monkeypatch)
     monkeypatch.setattr(GuardedTrainer, "_save_checkpoint", lambda *given: None)
-    with pytest.raises(De3Error, match=r"at step 6 .*weights are no finite numbers"):
+    with pytest.raises(De3Error, match=r"at step 6 .*weights are not finite"):
         fit(recipe, tmp_path / "m", progress=False)
     assert not list(tmp_path.rglob("weights.pt"))
 

@@ -169,7 +169,7 @@ def test_texts_that_were_cut_are_noted(small, tmp_path):
 
 def test_exits_at_chance_are_noted(small, tmp_path):
     trained = fit(recipe_from(small, ["train.learning_rate=1e-9"]), tmp_path / "m", progress=False)
-    assert any("no better than always answering" in note for note in trained.notes)
+    assert any("no better than always predicting" in note for note in trained.notes)
     assert any('they read "mean"' in note for note in trained.notes)
 
 

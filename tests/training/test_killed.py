@@ -189,7 +189,7 @@ def test_the_second_of_two_trainings_is_refused_at_once(recipe, whole, tmp_path,
             [*python(), "-m", "de3bert.cli.main", *call], capture_output=True, text=True
         )
         assert (second.returncode, second.stdout) == (1, "")
-        assert "Wait for it to end, or choose another --out" in second.stderr
+        assert "Wait for it to finish, or choose another --out" in second.stderr
         assert first.poll() is None
     finally:
         first.kill()

@@ -241,5 +241,7 @@ def test_the_whole_backbone_reads_along(context, masked_backbone) -> None:
 
 def test_a_backbone_without_a_head_cannot_teach(context) -> None:
     made = context("distilbert")
-    with pytest.raises(UsageError, match=r"no trained head.*methods pd, pkd and theseus"):
+    with pytest.raises(
+        UsageError, match=r"no trained masked-language-modelling head.*methods pd, pkd and theseus"
+    ):
         HOOKS["masked_teacher"](made).check()

@@ -57,16 +57,16 @@ WRONG = {
     "teacher": ([*TRAIN, "--teacher", "nowhere"], "2", "has no teacher"),
     "place": ([*TRAIN[:-1], "rows.csv"], "2", "not a model folder"),
     "link": ([*TRAIN[:-1], "link"], "1", "symbolic link"),
-    "below a file": ([*TRAIN[:-1], "rows.csv/m"], "1", "a file stands where a folder"),
+    "below a file": ([*TRAIN[:-1], "rows.csv/m"], "1", "there is a file where a folder"),
     "long": ([*TRAIN[:-1], "m" * 300], "1", "the name is too long"),
     "words": (["train", "--data", "empty.csv", "--backbone", "b", "--out", "m", "--task", "words",
                "--method", "sentee"], "2", "cannot hold lists of words"),
-    "task": ([*TRAIN, "--task", "words"], "2", "Methods for words"),
+    "task": ([*TRAIN, "--task", "words"], "2", "Methods for tagging"),
     "search": (["search", "no-search.toml", "--out", "s"], "2", "no [search] section"),
     "search rows": (["search", "empty.toml", "--out", "s"], "1", "is empty"),
     "search value": (["search", "value.toml", "--out", "s"], "2", "gamma must be at most 1"),
     "search place": (["search", "value.toml", "--set", "search={\"train.seed\"=[1]}",
-                      "--out", "rows.csv"], "1", "a file stands where a folder"),
+                      "--out", "rows.csv"], "1", "there is a file where a folder"),
 }  # fmt: skip
 
 
@@ -133,8 +133,8 @@ def test_places_are_refused_before_any_work(recipe, tmp_path, no_work):
         ("link", "symbolic link.*Give the folder itself"),
         ("dangling", "symbolic link"),
         ("file", "not a model folder"),
-        ("file/m", "a file stands where a folder is needed"),
-        ("b", "a file stands where a folder is needed"),
+        ("file/m", "there is a file where a folder is needed"),
+        ("b", "there is a file where a folder is needed"),
         ("c", "symbolic link"),
         ("x" * 250, "name is too long"),
     ):

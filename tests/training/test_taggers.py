@@ -181,7 +181,7 @@ def test_tags_unknown_to_the_training_are_refused(tmp_path):
         (["method=joint-entropy"], "joint-entropy classifies texts.*de3-words, sentee, tokee"),
         (["method=de3"], "Method de3 classifies texts"),
         (["data.task=text-classification"], "sentee tags words, but the data are texts"),
-        (["data.metric=matthews"], 'metric of words "matthews"'),
+        (["data.metric=matthews"], 'token-classification metric "matthews"'),
         (["train.refresh_prototypes=true"], "refresh_prototypes is for texts"),
         (["data.text_pair=x"], "neither text pairs"),
         (["pooling=mean"], "leave pooling out"),

@@ -16,7 +16,7 @@ Export = Callable[[Path, Path], object]  # a model folder, the folder of its bun
 
 
 def trace_is_of(path: Path, sha256: str, rows: int) -> bool:
-    """Whether a sound trace is there, of so many rows of the file with this hash.
+    """Whether a valid trace of this many rows of the file with this hash exists.
 
     A file that has not changed is read, and its checksum made, once in a process.
     """

@@ -119,7 +119,7 @@ def test_five_files_and_the_same_tables_from_what_was_stored(document, tmp_path)
     [
         (None, "cannot be read"),
         ("{", "is damaged"),
-        ("[]", "a JSON object belongs there, not a list"),
+        ("[]", "expected a JSON object, got a list"),
         ('{"format": "de3bert-run"}', "is not the result of an analysis"),
         ('{"format": "de3bert-analysis", "version": 99}', r"has version 99.*Update de3bert"),
     ],

@@ -169,7 +169,7 @@ def test_what_is_refused(trained_model, trained_bundle, untrained, toy_data, tmp
         ([model], {"layers": [9]}, "no exit before the last at layer 9. There are: 1, 2, 3"),
         ([model], {"layers": [4]}, "no exit before the last at layer 4"),
         ([model, third], {}, "no exit before the last at layer 2 or 5.* there are: none"),
-        ([model, names], {}, "know different classes"),
+        ([model, names], {}, "have different classes"),
         ([Subject("x", str(trained_bundle), table)], {}, "is a bundle, .* Give the model folder"),
         ([Subject("x", str(trained_model))], {}, "--data FILE"),
         ([model, Subject("de3", str(trained_bundle), table)], {}, "looks at one run of de3"),

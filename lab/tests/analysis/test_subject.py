@@ -93,7 +93,7 @@ def test_a_tagger_is_refused(monkeypatch):
     words = Classifier.__new__(Classifier)
     words.task = TASKS["token-classification"]
     monkeypatch.setattr("de3bert.runtime.load.load", lambda path, threads=None: words)
-    with pytest.raises(UsageError, match="tags words"):
+    with pytest.raises(UsageError, match="is a tagger"):
         read_subjects(["runs/w"], TABLE)
 
 

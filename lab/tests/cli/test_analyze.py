@@ -182,4 +182,4 @@ def test_a_place_that_cannot_be_written(de3, trace, tmp_path):
     (tmp_path / "taken").write_text("")
     said = de3("analyze", "exit-layers", trace, "--out", tmp_path / "taken")
     assert said.code == FAILED
-    assert "a file stands where a folder is needed" in " ".join(said.err.split())
+    assert "there is a file where a folder is needed" in " ".join(said.err.split())

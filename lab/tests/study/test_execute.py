@@ -205,7 +205,7 @@ def test_a_training_that_another_process_is_at_is_left_to_it(finished_copy, no_t
     said: list[str] = []
     with FileLock(f"{study.folder(job)}.lock"):
         assert run_study(study, finished_copy / "report", progress=False, note=said.append) == {}
-    assert said == [f"{job.label}: another process is at it"]
+    assert said == [f"{job.label}: another process is working on it"]
     assert not (study.folder(job) / "run.json").exists()
     run_study(study, finished_copy / "report", progress=False)
     assert (study.folder(job) / "run.json").exists()

@@ -104,7 +104,7 @@ def test_scores_at_other_speeds_need_the_traces(alone, finished_copy):
     place = finished_copy / "report"
     assert collect(Study(other, alone.runs), place, exact=False, note=heard.append) == []
     assert len(heard) == 12
-    assert "was scored otherwise, and its traces are not there" in heard[0]
+    assert "was scored with other settings, and its traces are missing" in heard[0]
     found = collect(Study(other, finished_copy / "runs"), place, exact=False)
     assert len(found) == 12
 

@@ -1,4 +1,4 @@
-"""Did everybody answer the same? A fast contender that answers otherwise has won nothing."""
+"""Did all contenders give the same answers? A fast one with other answers has won nothing."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Reference:
         alone, batched = self.differ(measured.answers), self.differ(measured.batched)
         return (
             f"{measured.contender.name} runs the same model at full depth, but on {alone} of "
-            f"{len(self.labels)} texts its label is not that of {self.name} (in batches: "
-            f"{batched}); its times do not count"
+            f"{len(self.labels)} texts its label differs from that of {self.name} (in batches: "
+            f"{batched}); its times are not comparable"
         )
 
 

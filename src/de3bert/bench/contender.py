@@ -1,7 +1,7 @@
 """Who takes part in a comparison: what a contender can do, and the table of those that exist.
 
-Everybody gets texts and gives predictions, with the same length-sorted batching, so that the times
-compare like with like.
+All contenders take texts and return predictions, with the same length-sorted batching, so that the
+times compare like with like.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Contender(Protocol):
         """Whether every text runs through all layers of the model."""
 
     def tokenise(self, texts: Sequence[Any]) -> list[TokenRow]:
-        """The first part of `predict`, to be timed by itself."""
+        """The first part of `predict`, to be timed separately."""
 
     def predict(self, texts: Sequence[Any], batch_size: int) -> list[Any]:
         """One answer of the task per text, in input order."""

@@ -91,8 +91,8 @@ def _find_model(bundle: Classifier, manifest: Manifest, given: str | Path | None
     recorded = str(manifest.source.get("model") or "")
     if given is None and not (recorded and Path(recorded).is_dir()):
         raise UsageError(
-            f"The contenders are made from the model that {bundle.source} was exported from, and "
-            f'that is not where it was ("{recorded}"). Give it with --model FOLDER.'
+            f"The contenders are built from the model that {bundle.source} was exported from, and "
+            f'it is no longer there ("{recorded}"). Pass its folder with --model FOLDER.'
         )
     folder = Path(recorded if given is None else given)
     if not folder.exists():
@@ -103,9 +103,9 @@ def _find_model(bundle: Classifier, manifest: Manifest, given: str | Path | None
     made_from = manifest.source.get("weights")
     if made_from is not None and made_from != weights_sha256(folder):
         raise UsageError(
-            f"{folder} has other weights than the model that {bundle.source} was exported from, so "
-            "their times and answers do not compare. Give that model with --model, or export "
-            "this one."
+            f"{folder} does not have the weights of the model that {bundle.source} was exported "
+            "from, so their times and answers are not comparable. Pass that model with --model, or "
+            "export this one."
         )
     return folder
 
@@ -116,8 +116,8 @@ def load_bundle(
     """A bundle; anything else is refused, for only bundles are measured."""
     if not is_bundle(folder):
         raise UsageError(
-            f"{folder} is not a bundle, and times of anything else would not be those of a "
-            f"service. Make one with: de3 export {folder} --out DIR"
+            f"{folder} is not a bundle, and only bundles are timed: they are what a service runs. "
+            f"Make one with: de3 export {folder} --out DIR"
         )
     share_threads(threads)  # the baselines need the pool too, whoever runs the bundle
     return load(folder, threads=threads, backend=backend)

@@ -50,9 +50,9 @@ def measure(
     clock: TimeSource = SYSTEM,
     note: Note = lambda _: None,
 ) -> list[Measured]:
-    """Times everybody in turn, after a pass that is not timed: it warms up and gives the answers.
+    """Times all contenders in turn, after an untimed pass that warms up and gives the answers.
 
-    That pass sees every text, because some runtimes compile anew for each length they meet.
+    That pass sees every text, because some runtimes compile again for each length they meet.
     """
     note(f"warming up: {len(texts)} texts, {len(contenders)} contenders")
     answers = {each.name: [each.predict([text], 1)[0] for text in texts] for each in contenders}
@@ -85,7 +85,7 @@ def _whole_lists(
     clock: TimeSource,
     note: Note,
 ) -> dict[str, dict[str, Any]]:
-    """The second half of `Measured`: everybody at the batch size that suits it best."""
+    """The second half of `Measured`: each contender at the batch size that suits it best."""
     note("choosing batch sizes")
     sizes = {each.name: best_batch_size(each, texts, clock) for each in contenders}
     batched = {each.name: each.predict(texts, sizes[each.name]) for each in contenders}

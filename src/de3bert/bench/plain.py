@@ -104,8 +104,8 @@ def genuine_backbone(trained: Model) -> PreTrainedModel:
     strange = [*found.missing_keys, *found.unexpected_keys]
     if strange:
         raise De3Error(
-            f"The weights do not fit a plain {type(backbone).__name__}: {len(strange)} tensors "
-            f"are missing or left over, the first is {strange[0]}."
+            f"The weights do not fit a plain {type(backbone).__name__}: {len(strange)} tensors are "
+            f"missing or unexpected, the first is {strange[0]}."
         )
     return backbone.eval().requires_grad_(False)
 

@@ -45,7 +45,7 @@ class Request:
         points: operating points; None takes full depth and all that the bundle has.
         model: the model folder the bundle was made from; None looks where it was then.
         int8: an int8 bundle of the same model, measured too.
-        backends: what runs the bundles, each measured beside the others.
+        backends: what runs the bundles, each measured alongside the others.
         rounds: how often each text, and the whole list, is timed.
         texts: how many texts are drawn from the data.
     """
@@ -116,9 +116,9 @@ def _circumstances(
     encoded, longest = bundle.encode(table.inputs()), bundle.info.max_length
     cut = encoded.truncated
     if load > cores / 2:
-        warnings.append(f"other programs keep this machine busy (load {load:.1f}): noisy times")
+        warnings.append(f"this machine is busy with other work (load {load:.1f}): times are noisy")
     if cut:
-        warnings.append(f"{cut} of {len(table)} texts were cut to {longest} tokens")
+        warnings.append(f"{cut} of {len(table)} texts were truncated to {longest} tokens")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
@@ -178,8 +178,8 @@ def _check_same_model(bundle: Classifier, int8: Classifier) -> None:
     first, second = (Manifest.read(folder).source.get("weights") for folder in folders)
     if first != second or bundle.label_names != int8.label_names:
         raise UsageError(
-            f"{int8.source} (--int8) was made of another model than {bundle.source}: their times "
-            "and answers do not compare."
+            f"{int8.source} (--int8) was exported from a different model than {bundle.source}: "
+            "their times and answers are not comparable."
         )
 
 

@@ -1,8 +1,8 @@
 """Times that can be compared: taken in turn, so that noise of the machine hits all alike.
 
 Thread pools spin after their work, in the hope of more: torch's for some 10 ms, ONNX Runtime's for
-50 ms and longer. Whoever comes next with another pool has a core less, and torch after ONNX Runtime
-was measured ten times slower for it. So nobody starts before the other pools have gone quiet.
+50 ms and longer. The next contender with another pool has a core less, and torch after ONNX Runtime
+was measured ten times slower for it. So no contender starts before the other pools are idle.
 """
 
 from __future__ import annotations

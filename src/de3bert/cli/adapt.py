@@ -1,4 +1,4 @@
-"""`de3 adapt`: prototypes moved to data of another kind, without labels."""
+"""`de3 adapt`: prototypes moved to data from another domain, without labels."""
 
 from __future__ import annotations
 
@@ -23,28 +23,30 @@ EXAMPLE = "Example: de3 adapt runs/mine --data new.csv --out runs/mine-adapted"
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="Model folder; it stays as it is.")],
+    model: Annotated[str, typer.Argument(help="Model folder; it is not changed.")],
     data: Annotated[
-        str, typer.Option(help="Rows of the new kind; labels are not read.", show_default=False)
+        str, typer.Option(help="Rows from the new domain; labels are not read.", show_default=False)
     ],
     out: Out,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="At most so many rows, drawn at random.")
+        int | None, typer.Option(min=1, help="Use at most this many rows, drawn at random.")
     ] = None,
     distance: Annotated[
-        Literal["cosine", "euclidean"], typer.Option(help="Distance of K-means.")
+        Literal["cosine", "euclidean"], typer.Option(help="Distance used by K-means.")
     ] = "cosine",
     text: Text = None,
     text_pair: TextPair = None,
     split: Split = None,
     config: SplitConfig = None,
-    seed: Annotated[int, typer.Option(help="Seed of the drawing of --rows.")] = 42,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model there.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed for drawing --rows.")] = 42,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing model.")
+    ] = False,
     batch_size: BatchSize = 32,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Move a model's prototypes to unlabelled rows of other data, by K-means from the old ones."""
+    """Move a model's prototypes to unlabelled rows from another domain, by K-means."""
     voice = Voice(json, quiet)
     from de3bert.data.read import read_table
     from de3bert.training.adaptable import check_adaptation
@@ -67,11 +69,11 @@ def run(
     if adapted.unmeasured:
         listed = ", ".join(adapted.unmeasured)
         ending += (
-            f"\nThese points keep their thresholds, but what they give with the new prototypes is "
-            f"not known: {listed}"
+            "\nThese points keep their thresholds, but have not been measured with the new "
+            f"prototypes: {listed}"
         )
     ending += (
-        f"\nwith labelled rows of the new kind: de3 calibrate {out} --data FILE "
-        "--target layers=2.0 --name 2x"
+        f"\nwith labelled rows from the new domain: de3 calibrate {out} --data FILE --target "
+        "layers=2.0 --name 2x"
     )
     voice.result(adapted.to_json(), grid(columns, moved), ending)

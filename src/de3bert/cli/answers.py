@@ -36,7 +36,7 @@ def answer(
     """Prints an answer to every row, and at the end what was wrong.
 
     Args:
-        load: loads the model; called when the source is known to be a sound one.
+        load: loads the model; called when the source is known to be valid.
         kind: the dataclass of an answer.
         waits: rows may be long in coming; then the model is loaded meanwhile.
         cut: a warning about rows that were too long, with the `{count}` of them.
@@ -73,7 +73,7 @@ def answer(
 def _watched(
     windows: Iterable[list[dict[str, Any]]], tally: StreamCounts, voice: Voice
 ) -> Iterator[list[dict[str, Any]]]:
-    """Says now and then how far it is, where nobody sees the answers go by."""
+    """Reports progress now and then when the answers are not shown on a terminal."""
     ticker = None if voice.quiet or sys.stdout.isatty() else Ticker("predicting", unit="rows")
     for window in windows:
         yield window

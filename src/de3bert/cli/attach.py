@@ -36,25 +36,25 @@ def run(
     data: Annotated[
         str,
         typer.Option(
-            help="Texts such as it will see, a few thousand; labels are used if there are some.",
+            help="Texts like those it will see, a few thousand; labels are used if present.",
             show_default=False,
         ),
     ],
     out: Out,
     calibration: Annotated[
         str | None,
-        typer.Option(help="Other rows to choose strengths on; by default a tenth of --data."),
+        typer.Option(help="Other rows to choose regularisation on; by default a tenth of --data."),
     ] = None,
     no_labels: Annotated[
         bool,
-        typer.Option("--no-labels", help="Fit exits to what the model says, not to labels."),
+        typer.Option("--no-labels", help="Fit exits to the model's own answers, not to labels."),
     ] = False,
     rows: Annotated[
-        int, typer.Option(min=30, help="At most so many rows, drawn at random.")
+        int, typer.Option(min=30, help="Use at most this many rows, drawn at random.")
     ] = 20_000,
     pooling: Annotated[
         Literal["mean", "cls"] | None,
-        typer.Option(help="What exits read; by default held rows choose."),
+        typer.Option(help="What exits read; by default chosen on held-out rows."),
     ] = None,
     exit_layers: Annotated[
         str | None, typer.Option(help="Layers with an exit, as 2,4,6; by default all.")
@@ -68,18 +68,18 @@ def run(
     label_names: LabelNames = None,
     split: Split = None,
     config: SplitConfig = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the drawing of rows.")
-    ] = 42,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model there.")] = False,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed for drawing rows.")] = 42,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing model.")
+    ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Fit exits to texts that lack a class, too.")
+        bool, typer.Option("--force", help="Fit exits even if the texts lack a class.")
     ] = False,
     trust_remote_code: Annotated[
         bool,
         typer.Option(
             "--trust-remote-code",
-            help="Run Python code that the checkpoint brings along: only if you trust its source.",
+            help="Run Python code that comes with the checkpoint: only if you trust its source.",
         ),
     ] = False,
     batch_size: BatchSize = 64,
@@ -110,7 +110,7 @@ def run(
     )  # fmt: skip
     for note in found.notes:
         voice.warn(note)
-    fit, gives = found.exits, "agrees with the end"
+    fit, gives = found.exits, "agrees with the last layer"
     if fit.labels == "given":
         gives = "accuracy"
     lines = [
@@ -119,7 +119,7 @@ def run(
     ]
     voice.result(
         found.to_json(),
-        grid(["layer", f"{gives} ({fit.held} held rows)", "strength C", "shrinkage"], lines),
+        grid(["layer", f"{gives} ({fit.held} held-out rows)", "strength C", "shrinkage"], lines),
         f"\nmodel: {out}   from {fit.rows} texts, {_source(fit.labels)}; exits read {fit.pooling}",
         f"time:  {fit.seconds['states']:.1f} s reading, {fit.seconds['fit']:.1f} s fitting",
         f"next:  de3 calibrate {out} --data FILE --target agree=0.99 --confidence 0.95 --name safe",

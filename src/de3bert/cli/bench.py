@@ -1,4 +1,4 @@
-"""`de3 bench`: a bundle against what else one could run, timed on the user's own texts."""
+"""`de3 bench`: a bundle against other ways to run the model, timed on your own texts."""
 
 from __future__ import annotations
 
@@ -36,16 +36,20 @@ Points = Annotated[
 ]
 ModelFolder = Annotated[
     str | None,
-    typer.Option(help="Model folder the bundle was made from; by default where it was then."),
+    typer.Option(help="Model folder the bundle was exported from; by default its path at export."),
 ]
 Backends = Annotated[
     str,
-    typer.Option("--backend", help="What runs the bundle, several with commas: onnx,openvino."),
+    typer.Option(
+        "--backend", help="What runs the bundle; separate several with commas: onnx,openvino."
+    ),
 ]
 Int8 = Annotated[str | None, typer.Option(help="An int8 bundle of the same model, timed too.")]
 Rounds = Annotated[int, typer.Option(min=1, help="How often each text and the list are timed.")]
 Texts = Annotated[int, typer.Option(min=1, help="How many texts are drawn from the data.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads of everybody; default: cores.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads for all contenders; default: cores.")
+]
 
 
 def run(
@@ -98,7 +102,7 @@ def _names(given: str | None, option: str) -> tuple[str, ...] | None:
         return None
     names = tuple(part.strip() for part in given.split(","))
     if not all(names):
-        raise UsageError(f'{option} takes names with commas between them, got "{given}".')
+        raise UsageError(f'{option} takes comma-separated names, got "{given}".')
     return names
 
 
@@ -131,7 +135,7 @@ def _shown(document: dict[str, Any]) -> list[Any]:
     rows, tokens = document["contenders"], document["tokens"]
     shown: list[Any] = [
         f"{document['machine']}; {document['threads']} threads; {document['texts']} texts of "
-        f"{tokens['min']} to {tokens['max']} tokens, half of them up to {tokens['p50']:.0f}",
+        f"{tokens['min']} to {tokens['max']} tokens, median {tokens['p50']:.0f}",
         "",
         grid(*latency_table(rows)),
     ]

@@ -40,27 +40,33 @@ def run(
     name: Annotated[str, typer.Option(help="Name of the point.", show_default=False)],
     data: Annotated[
         str | None,
-        typer.Option(help="Rows that are not reported on later; labelled, where the target asks."),
+        typer.Option(
+            help="Rows that are not used to report scores later; labelled if the target needs it."
+        ),
     ] = None,
     unlabelled: Annotated[
         str | None,
-        typer.Option(help="Texts as they really come: the threshold is fitted to their speed."),
+        typer.Option(
+            help="Unlabelled texts from real traffic: the threshold is fitted to their speed."
+        ),
     ] = None,
     confidence: Annotated[
         float | None,
-        typer.Option(help="Promise agree, drop or accuracy for other rows: 0.95, say."),
+        typer.Option(
+            help="Guarantee agree, drop or accuracy on other rows with this probability, e.g. 0.95."
+        ),
     ] = None,
     trace: Annotated[
         str | None, typer.Option(help="A trace of this model instead of --data.")
     ] = None,
     family: Annotated[
-        str | None, typer.Option(help="edr, entropy, patience ...; by default what the model has.")
+        str | None, typer.Option(help="edr, entropy, patience ...; by default those of the model.")
     ] = None,
     wide: Annotated[
         bool, typer.Option("--wide", help="Search lambda from 0 to 10, not the paper's grid.")
     ] = False,
     default: Annotated[
-        bool, typer.Option("--default", help="Use this point when none is asked for.")
+        bool, typer.Option("--default", help="Use this point when none is given.")
     ] = False,
     metric: Metric = None,
     text: Text = None,
@@ -107,7 +113,7 @@ def run(
     cut = (seen["data"] or {}).get("truncated")
     if cut:
         count = f"{cut} of {seen.get('sentences', seen['rows'])} {task.row}"
-        voice.warn(f"{count} were longer than the model's limit and were cut")
+        voice.warn(f"{count} were longer than the model's limit and were truncated")
     for warning in seen.get("warnings", []):
         voice.warn(warning)
     rows = [
@@ -122,7 +128,7 @@ def run(
     if "predicted_ms" in seen:
         ratio = f"{seen['predicted_time_speedup']:.2f} times full depth"
         unit = "sentence" if "sentences" in seen else "text"
-        rows.append(["predicted time", f"{seen['predicted_ms']:.2f} ms a {unit}, {ratio}"])
+        rows.append(["predicted time", f"{seen['predicted_ms']:.2f} ms per {unit}, {ratio}"])
     rows += _promise(seen.get("guarantee")) + _traffic(seen.get("traffic"))
     voice.result(
         point.to_json(),

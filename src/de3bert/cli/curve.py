@@ -34,10 +34,10 @@ def run(
     ] = None,
     measure: Annotated[
         str | None,
-        typer.Option(help="Texts to run the bundle of --profile on, beside what is predicted."),
+        typer.Option(help="Texts to run the --profile bundle on, to compare with the prediction."),
     ] = None,
     metric: Annotated[
-        str, typer.Option(help="accuracy, f1, macro_f1, matthews (words: span_f1).")
+        str, typer.Option(help="accuracy, f1, macro_f1, matthews (taggers: span_f1).")
     ] = "accuracy",
     backend: Backend = None,
     json: Json = False,

@@ -20,7 +20,7 @@ COLUMNS = ["point", "lambda", "threshold", "accuracy", "95 % interval", "mean la
 def run(
     out: Annotated[Path, typer.Option(help="Where everything is written.")] = Path("runs/demo"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="One-minute smoke version; its scores mean nothing.")
+        bool, typer.Option("--quick", help="One-minute smoke version; its scores are meaningless.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over.")] = False,
     data_only: Annotated[
@@ -89,7 +89,7 @@ def _write_data(voice: Voice, out: Path) -> None:
 
 
 def _command() -> str:
-    """How to call this program from here: by name where it is on the path, else by its place."""
+    """How to call this program from here: by name where it is on the path, else by its location."""
     if shutil.which("de3"):
         return "de3"
     beside = Path(sys.executable).with_name("de3")

@@ -49,7 +49,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a model on labelled rows; rows really leave at their exits."""
+    """Score a model on labelled rows; rows really stop at their exits."""
     voice = Voice(json, quiet)
     from de3bert.runtime.evaluate import check_request, evaluate
     from de3bert.runtime.load import load, task_of_model
@@ -93,8 +93,8 @@ def _sentence_lines(found: Evaluation) -> list[list[str]]:
     """Where rows are words: those above are layers of a mean piece of one."""
     if found.sentence_layers_mean is None:
         return []
-    mean = f"{found.sentence_layers_mean:.2f}, {found.sentences} of them"
-    return [["mean layers of a sentence", mean]]
+    mean = f"{found.sentence_layers_mean:.2f}, {found.sentences} sentences"
+    return [["mean layers per sentence", mean]]
 
 
 def _token_lines(found: Evaluation) -> list[list[str]]:
@@ -102,4 +102,6 @@ def _token_lines(found: Evaluation) -> list[list[str]]:
     if found.token_layers_mean is None or found.token_layer_speedup is None:
         return []
     mean, ratio = found.token_layers_mean, found.token_layer_speedup
-    return [["token layers", f"{mean:.2f} a token, {ratio:.2f} times fewer (no ratio of time)"]]
+    return [
+        ["token layers", f"{mean:.2f} per token, {ratio:.2f} times fewer (not a ratio of times)"]
+    ]

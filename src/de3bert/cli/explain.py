@@ -29,7 +29,7 @@ def run(
         ),
     ],
     pair: Annotated[
-        str | None, typer.Argument(help="The second text, for models of pairs.")
+        str | None, typer.Argument(help="The second text, for text-pair models.")
     ] = None,
     point: Point = None,
     policy: PolicyLine = None,
@@ -38,7 +38,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show what every exit said of a text, and where it leaves."""
+    """Show what every exit predicts for a text, and where it leaves."""
     voice = Voice(json, quiet)
     from de3bert.runtime.load import load
 

@@ -30,14 +30,16 @@ def run(
     model: Model,
     out: Annotated[Path, typer.Option(help="Folder of the bundle.", show_default=False)],
     int8: Annotated[
-        bool, typer.Option("--int8", help="8-bit weights; points are calibrated anew.")
+        bool, typer.Option("--int8", help="8-bit weights; points are recalibrated.")
     ] = False,
     exits: Annotated[
         str | None, typer.Option(help="Keep only these exits: 2,4,6. The last layer stays.")
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="Labelled calibration rows, for --int8 and --exits; else looked for."),
+        typer.Option(
+            help="Labelled calibration rows, for --int8 and --exits; default: those of the points."
+        ),
     ] = None,
     text: Text = None,
     text_pair: TextPair = None,
@@ -63,7 +65,7 @@ def run(
             data, text=text, text_pair=text_pair, label=label, split=split, config=config,
             label_names=label_names_of(label_names),
         )  # fmt: skip
-    voice.note(f"exporting {model}; a graph takes a few seconds")
+    voice.note(f"exporting {model}; each graph takes a few seconds")
     done = export_model(
         model, out, int8=int8, exits=layers, table=table, force=force,
         progress=voice.progress("calibrating"),
@@ -103,5 +105,5 @@ def layer_list(text: str) -> list[int]:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         raise typer.BadParameter(
-            f'layers are whole numbers with commas, as in 2,4,6; got "{text}"'
+            f'layers are comma-separated whole numbers, as in 2,4,6; got "{text}"'
         ) from None

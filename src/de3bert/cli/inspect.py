@@ -18,12 +18,12 @@ STALE = (
     "{model} --data FILE --target ... --name ..."
 )
 DEEPEST = 2  # a fact of a fact; what lies deeper is for --json
-# ModelInfo that do not show what they mean by themselves.
+# Values that need an explanation.
 MEANINGS: dict[str, Callable[[Any], str]] = {
     "bytes": shown_size,
     "exit_parameter_share": lambda share: f"{share:.2%} of the backbone's",
     "numbered_labels": lambda known: (
-        "0, 1, 2 ... are the classes in this order" if known else "not taken as classes"
+        "0, 1, 2 ... are the classes in this order" if known else "not used as classes"
     ),
     "text_pairs": lambda pairs: (
         "not known" if pairs is None else "pairs of texts" if pairs else "single texts"

@@ -80,8 +80,8 @@ def common(
         list[str] | None,
         typer.Option(
             "--limit",
-            help="Raise a limit on what is read, such as unpacked=8GB; "
-            f"there are {', '.join(LIMITS)}.",
+            help="Raise a limit on what is read, such as unpacked=8GB; limits: "
+            f"{', '.join(LIMITS)}.",
         ),
     ] = None,
 ) -> None:
@@ -104,7 +104,7 @@ def main() -> None:
         # The parser turns Ctrl-C within a verb into an exit with this code.
         if isinstance(stop, SystemExit) and stop.code != INTERRUPTED:
             raise
-        print("\nstopped; run the same command again to go on", file=sys.stderr)
+        print("\nstopped; run the same command again to continue", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of a pipe went away (`de3 predict ... | head`): not an error of ours.

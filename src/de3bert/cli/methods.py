@@ -34,7 +34,7 @@ def run(
     for group in sorted({each["group"] for each in every}, key=_place):
         rows = [_row(each) for each in every if each["group"] == group]
         shown += [grid(COLUMNS, rows, title=group), ""]
-    shown.append(f"extra parameters: what exits add to {SIZE}; `de3 methods NAME` tells more")
+    shown.append(f"extra parameters: what exits add to {SIZE}; `de3 methods NAME` shows more")
     voice.result(every, *shown)
 
 

@@ -19,32 +19,33 @@ Data = Annotated[
         help="CSV, TSV, JSONL or Parquet file (also .gz), or a hub id.", show_default=False
     ),
 ]
-Text = Annotated[str | None, typer.Option(help="Column of the text; guessed by usual names.")]
-TextPair = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
-Label = Annotated[str | None, typer.Option(help="Column of the label.")]
+Text = Annotated[
+    str | None, typer.Option(help="Text column; by default guessed from common names.")
+]
+TextPair = Annotated[str | None, typer.Option(help="Column with the second text of a pair.")]
+Label = Annotated[str | None, typer.Option(help="Label column.")]
 LabelNames = Annotated[
     str | None,
     typer.Option(
-        help="What numbers in the label column stand for: the names of 0, 1, 2 ... with commas, or "
-        "0=World,1=Sports.",
+        help="What numbers in the label column stand for: the names of 0, 1, 2 ..., separated by "
+        "commas, or 0=World,1=Sports.",
     ),
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Calibrate on few rows, or on rows that lack a class, too."),
+    typer.Option("--force", help="Calibrate even on few rows, or on rows that lack a class."),
 ]
 Split = Annotated[str | None, typer.Option(help="Split of a hub id, such as validation.")]
 SplitConfig = Annotated[str | None, typer.Option("--config", help="Configuration of a hub id.")]
 Out = Annotated[Path, typer.Option(help="Where to write.", show_default=False)]
 Point = Annotated[str | None, typer.Option(help="Operating point by name.")]
 PolicyLine = Annotated[
-    str | None, typer.Option("--policy", help='A policy instead, such as "entropy < 0.2".')
+    str | None,
+    typer.Option("--policy", help='A policy to use instead of a point, such as "entropy < 0.2".'),
 ]
 Metric = Annotated[
     str | None,
-    typer.Option(
-        help="accuracy, f1, macro_f1, matthews (words: span_f1); by default the model's own."
-    ),
+    typer.Option(help="accuracy, f1, macro_f1, matthews (taggers: span_f1); default: the model's."),
 ]
 Backend = Annotated[
     str | None,

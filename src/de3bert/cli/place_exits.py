@@ -24,9 +24,9 @@ def run(
         str, typer.Option(help="accuracy=0.9, or drop=1% below the full model.")
     ] = "drop=1%",
     family: Annotated[
-        str | None, typer.Option(help="edr, entropy, patience ...; by default what the trace has.")
+        str | None, typer.Option(help="edr, entropy, patience ...; by default those of the trace.")
     ] = None,
-    keep: Annotated[str | None, typer.Option(help="Exits that stay in any case: 4,8.")] = None,
+    keep: Annotated[str | None, typer.Option(help="Exits that are always kept: 4,8.")] = None,
     metric: Metric = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -45,8 +45,8 @@ def run(
     state: Annotated[
         Path | None,
         typer.Option(
-            help="Where a controller or bandit goes on from, and leaves off: a JSON file that is "
-            "written at the end."
+            help="JSON file with the state of a controller or bandit: read at the start, written "
+            "at the end."
         ),
     ] = None,
     strict: Annotated[
@@ -57,10 +57,10 @@ def run(
 ) -> None:
     """Classify texts. Lines carry label, score, exit_layer and the input's own columns.
 
-    Answers come as the input does, in its order. A row that cannot be answered has `error` and its
-    line in place of an answer, and the exit code is 1.
+    Answers are streamed in the order of the input. A row that cannot be answered has `error` and
+    its line instead of an answer, and the exit code is 1.
 
-    With a tagger: tags, scores and exit_layers of every word; lines are split at spaces.
+    With a tagger: tags, scores and exit_layers of every word; lines are split on spaces.
     """
     voice = Voice(json, quiet)
     from de3bert.runtime.load import task_of_model

@@ -16,7 +16,7 @@ EXAMPLE = "Example: de3 profile runs/demo/bundle"
 
 def run(
     model: Model,
-    batches: Annotated[str, typer.Option(help="Batch sizes, with commas.")] = "1,8",
+    batches: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,8",
     lengths: Annotated[
         str | None, typer.Option(help="Lengths in tokens; by default 8 to the model's limit.")
     ] = None,
@@ -53,7 +53,7 @@ def run(
     tokenise = [[int(tokens), spent] for tokens, spent in zip(*cost.tokenise, strict=True)]
     voice.result(
         {"profile": str(path), **cost.to_json()},
-        grid(columns, rows, title="milliseconds of a whole batch, tokenising left out"),
+        grid(columns, rows, title="milliseconds per batch, without tokenising"),
         "",
         grid(["tokens", "ms"], tokenise, title="tokenising one text"),
         f"\n{cost.info['machine']}; stored in {path}",

@@ -35,9 +35,7 @@ def run(
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(
-            help="text-classification, or token-classification for words with a tag each."
-        ),
+        typer.Option(help="text-classification, or token-classification (a tag per word)."),
     ] = None,
     calibration: Annotated[
         str | None, typer.Option(help="Calibration rows; by default a tenth of the training rows.")
@@ -53,22 +51,24 @@ def run(
     text_pair: TextPair = None,
     label: Label = None,
     label_names: LabelNames = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model there.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing model.")
+    ] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Discard an unfinished training there.")
+        bool, typer.Option("--fresh", help="Discard an unfinished training in --out.")
     ] = False,
     trust_remote_code: Annotated[
         bool,
         typer.Option(
             "--trust-remote-code",
-            help="Run Python code that the backbone brings along: only if you trust its source.",
+            help="Run Python code that comes with the backbone: only if you trust its source.",
         ),
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier. An interrupted training goes on when the command is run again."""
+    """Train a classifier. An interrupted training resumes when the command is run again."""
     voice = Voice(json, quiet)
     given: dict[str, Any] = {
         "backbone": backbone,

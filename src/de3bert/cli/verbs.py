@@ -97,8 +97,8 @@ def _add_refusal(app: typer.Typer, name: str, summary: str, error: De3Error) -> 
 
 def _absent(name: str) -> De3Error:
     return UsageError(
-        f"`de3 {name}` is a verb of the laboratory, a distribution of its own. Install it with: "
-        "pip install de3lab"
+        f"`de3 {name}` is a verb of the laboratory, a separate distribution. Install it with: pip "
+        "install de3lab"
     )
 
 

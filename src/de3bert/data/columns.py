@@ -57,14 +57,14 @@ def choose_columns(
     if text is None:
         raise UsageError(
             _absent("of text", None, found, source)
-            + f" Usual names are {cut_list(SINGLES)}, or pairs such as sentence1 and sentence2; "
+            + f" Common names are {cut_list(SINGLES)}, or pairs such as sentence1 and sentence2; "
             "name yours with --text (and --text-pair)."
         )
     label = label or _first(LABELS, [name for name in found if name not in (text, pair)])
     if label is None and need_labels:
         raise UsageError(
             _absent("of labels", None, found, source)
-            + f" Usual names are {cut_list(LABELS)}; name yours with --label."
+            + f" Common names are {cut_list(LABELS)}; name yours with --label."
         )
     used = [name for name in (text, pair, label) if name is not None]
     if len(set(used)) < len(used):
@@ -96,6 +96,6 @@ def _absent(what: str, name: str | None, found: list[str], source: str) -> str:
     close = difflib.get_close_matches(name, found, n=1) if name else []
     hint = f' Did you mean "{close[0]}"?' if close else ""
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
-        hint += " The fields seem to be separated by something else than the suffix says."
+        hint += " The fields seem to use another separator than the file suffix suggests."
     listed = cut_list(f'"{column[:LONGEST]}"' for column in found) or "none"
     return f"{source} has no column {what}.{hint} Columns found: {listed}."

@@ -95,7 +95,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; 0 of a pipe, whose size nobody knows."""
+    """Bytes of a file; 0 of a pipe, whose size is unknown."""
     try:
         found = path.stat()
     except OSError as error:
@@ -118,13 +118,13 @@ def _gunzipped(file: IO[bytes], source: str) -> Iterator[bytes]:
                 block = unpacked.read1(BLOCK)
             except EOFError as error:
                 raise De3Error(
-                    f"{source} is cut off: the compressed data ends too early. "
-                    "Copy or download the file again."
+                    f"{source} is truncated: the compressed data ends too early. Copy or download "
+                    "the file again."
                 ) from error
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise De3Error(
-                    f"{source} is not a sound gzip file ({error}). Copy it again, or drop .gz "
-                    "from its name if it is not compressed."
+                    f"{source} is not a valid gzip file ({error}). Copy it again, or drop .gz from "
+                    "its name if it is not compressed."
                 ) from error
             if not block:
                 return
@@ -150,7 +150,7 @@ def _too_much(source: str, packed: int | None, most: int) -> str:
     what = "is" if packed is None else f"has {shown_size(packed)} and unpacks to"
     raised = max(2 * most // GIB, 8)
     return (
-        f"{source} {what} more than {shown_size(most)}, the limit for it. If you trust where it "
-        f"comes from, raise the limit: de3 --limit unpacked={raised}GB ... "
-        "(or DE3_MAX_UNPACKED in the environment)."
+        f"{source} {what} more than {shown_size(most)}, the limit for it. If you trust its source, "
+        f"raise the limit: de3 --limit unpacked={raised}GB ... (or DE3_MAX_UNPACKED in the "
+        "environment)."
     )

@@ -90,7 +90,7 @@ def cells_of(lines: Iterable[str], delimiter: str, quoting: Quoting) -> Iterator
 def checked_header(cells: Cells | None, source: str) -> list[str]:
     """Names of the columns, which must differ, in the first row that there is."""
     if cells is None:
-        raise De3Error(f"{source} is empty. It should hold a column of text.")
+        raise De3Error(f"{source} is empty. It should have a text column.")
     if cells.fault:
         raise De3Error(f"{source}: the header cannot be read: {cells.fault}")
     header = [cell.strip() for cell in cells.values]
@@ -106,7 +106,8 @@ def _broken(error: Exception, line: int) -> str:
     if "field limit" in str(error):
         return (
             f"a field up to line {line} is longer than {limit('text')} characters, the limit on "
-            "one text. A quote that is never closed does this; else raise it: de3 --limit text=1GB"
+            "one text. An unclosed quote causes this; otherwise raise the limit: de3 --limit "
+            "text=1GB"
         )
     return (
         f"the quotes are broken at or before line {line} ({error}). "

@@ -40,7 +40,7 @@ def check_suffix(path: Path) -> str:
     suffix = suffix_of(path)
     if suffix not in FORMATS:
         given = f'"{path.suffix}"' if path.suffix else "no suffix"
-        raise UsageError(f"{path} has {given}; files of rows end in {supported()}.")
+        raise UsageError(f"{path} has {given}; data files end in {supported()}.")
     return suffix
 
 
@@ -49,7 +49,7 @@ def read_file(path: Path) -> Frame:
     suffix = check_suffix(path)
     data, sha256 = read_bytes(path)
     if not data.strip():
-        raise De3Error(f"{path} is empty. It should hold a text column and a label column.")
+        raise De3Error(f"{path} is empty. It should have a text column and a label column.")
     return replace(FORMATS[suffix](data, str(path)), sha256=sha256)
 
 

@@ -63,7 +63,7 @@ def _not_found(source: str, error: Exception) -> str:
     if Path(source).is_dir():
         return f"{source} is a folder without data that can be read: {_short(error)} {FOLDER}"
     return (
-        f"{source} is neither a file here nor a data set that could be found: {_short(error)} {HUB}"
+        f"{source} is neither a local file nor a dataset that could be found: {_short(error)} {HUB}"
     )
 
 

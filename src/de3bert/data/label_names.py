@@ -18,8 +18,8 @@ LabelNames: TypeAlias = Sequence[str] | Mapping[int, str]
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 PAIR = re.compile(rf"(?P<number>{INTEGER.pattern})\s*=(?P<name>.*)", re.DOTALL)
 FORM = (
-    "Write the names of 0, 1, 2 ... in their order, as in --label-names World,Sports,Business, or "
-    "each with its number, as in --label-names 1=World,2=Sports"
+    "Write the names of 0, 1, 2 ... in order, as in --label-names World,Sports,Business, or each "
+    "with its number, as in --label-names 1=World,2=Sports"
 )
 
 
@@ -43,9 +43,7 @@ def label_names_of(text: str | None) -> list[str] | dict[int, str] | None:
     found: dict[int, str] = {}
     for part, pair in zip(parts, pairs, strict=True):
         if pair is None or not pair["name"].strip() or int(pair["number"]) in found:
-            raise UsageError(
-                f'"{part[:60]}" among the names is not a number of its own with a name. {FORM}.'
-            )
+            raise UsageError(f'"{part[:60]}" is not a distinct number with a name. {FORM}.')
         found[int(pair["number"])] = pair["name"].strip()
     return found
 
@@ -57,5 +55,5 @@ def names_by_number(names: LabelNames | Mapping[str, str]) -> dict[int, str]:
     )
     strange = [key for key, _ in pairs if not INTEGER.fullmatch(str(key))]
     if strange:
-        raise UsageError(f"Names of labels go by whole numbers, got {strange[0]!r}. {FORM}.")
+        raise UsageError(f"Label names are keyed by whole numbers, got {strange[0]!r}. {FORM}.")
     return dict(sorted((int(key), str(name)) for key, name in pairs))

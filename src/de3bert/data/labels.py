@@ -116,7 +116,7 @@ class LabelSet:
 
     @property
     def numeric(self) -> bool:
-        """Whether the names are numbers, or those that numbers get when nobody names them."""
+        """Whether the names are numbers, or the default names of numbers."""
         return all(INTEGER.fullmatch(name) for name in self.names) or self._unnamed
 
     @property
@@ -134,13 +134,13 @@ class LabelSet:
         return numbers | self._by_name
 
     def _check_readings(self, found: set[int]) -> None:
-        """Refuses numbers that are places of classes and, all of them, names of others too."""
+        """Refuses numbers that are class indices and, all of them, names of other classes too."""
         if not (self.positions and found and {str(number) for number in found} <= set(self.names)):
             return
         if any(self._by_name[str(number)] != number for number in found):
             raise UsageError(
-                f"The rows have the numbers {cut_list(sorted(found))}, which are names of classes "
-                f"here ({cut_list(self.names)}) and places in their order as well. Say which with "
+                f"The rows have the numbers {cut_list(sorted(found))}, which are class names here "
+                f"({cut_list(self.names)}) and class indices as well. Say which with "
                 "--label-names: 0=NAME,1=NAME ... for each number in the rows."
             )
 
@@ -167,15 +167,15 @@ class LabelSet:
         found = cut_list(map(_shown, sorted(unseen, key=int if numbers else str)))
         if numbers and not (self.numeric or self.positions or named):
             return (
-                f"The rows have the numbers {found}; the model knows {known}, and not which number "
-                "is which of them. Say it with --label-names, the name of 0 first, then of 1 and "
+                f"The rows have the numbers {found}; the model knows {known}, but not which number "
+                "stands for which. Say so with --label-names, the name of 0 first, then of 1 and "
                 "so on (or 0=NAME,1=NAME ...), or give rows with the names."
             )
         if self.numeric and not numbers and not named:
             return (
-                f"The rows have the names {found}; the model knows the numbers {known}, and not "
-                "which name is which of them. Say it with --label-names, the name of 0 first, "
-                "then of 1 and so on (or 0=NAME,1=NAME ...), or give rows with the numbers."
+                f"The rows have the names {found}; the model knows the numbers {known}, but not "
+                "which name stands for which. Say so with --label-names, the name of 0 first, then "
+                "of 1 and so on (or 0=NAME,1=NAME ...), or give rows with the numbers."
             )
         listed = cut_list(self._counted(value, count) for value, count in unseen.most_common())
         return (

@@ -19,7 +19,7 @@ def parsed(text: str, where: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise De3Error(f"{where}: not valid JSON ({_reason(error)}).") from error
     if text.count("[") + text.count("{") > DEEPEST and _deeper(document, DEEPEST):
-        raise De3Error(f"{where}: not valid JSON here: nested deeper than {DEEPEST}.")
+        raise De3Error(f"{where}: not accepted as JSON: nested deeper than {DEEPEST}.")
     return document
 
 

@@ -59,7 +59,7 @@ def _sound(source: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise De3Error(
-            f"{source} is not a sound Parquet file ({str(error)[:200]}). Copy or write it again."
+            f"{source} is not a valid Parquet file ({str(error)[:200]}). Copy or write it again."
         ) from error
 
 

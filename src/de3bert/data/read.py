@@ -75,7 +75,7 @@ def read_inputs(
     """
     if os.fspath(source) == "-":
         if stdin is None:
-            raise UsageError('"-" reads standard input, but there is none here.')
+            raise UsageError('"-" reads standard input, but there is no input.')
         data = read_stream(stdin, STDIN)
         if data.lstrip().startswith(b"{"):
             frame = replace(FORMATS["jsonl"](data, STDIN), sha256=_sha256(data))

@@ -1,4 +1,4 @@
-"""Rows one after another, as they are read; what is wrong with one is said in its place.
+"""Rows one after another, as they are read; an invalid row carries its error.
 
 Nothing here holds more than a block, a line or a batch. Errors about the whole source are raised.
 """

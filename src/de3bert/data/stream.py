@@ -60,7 +60,7 @@ def stream_texts(
     """Texts of a file of rows, a .txt file of lines, a hub id, or of standard input (`-`).
 
     Standard input is taken as JSON lines when it starts with `{`, else as one text per line.
-    Little is held at a time. What is wrong with a row stands in its place; what is wrong with the
+    Little is held at a time. What is wrong with a row is stored with it; what is wrong with the
     whole source is raised when it is met.
     """
 
@@ -96,7 +96,7 @@ def stream_sentences(
 def _standard_input(stdin: IO[Any] | None, what: str) -> Iterator[Records]:
     """One source, once there is something to tell its kind by."""
     if stdin is None:
-        raise UsageError('"-" reads standard input, but there is none here.')
+        raise UsageError('"-" reads standard input, but there is no input.')
     start, blocks = _started(blocks_of(stdin))
     if start == b"{":
         yield records.json_lines(blocks, STDIN)

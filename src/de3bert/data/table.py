@@ -25,7 +25,7 @@ class Table(Generic[Text]):
         pairs: The second text of each row, for tasks on pairs.
         labels: The labels as given (`LabelSet` turns them into class numbers); for taggers a list
             for each row, with a tag for every word.
-        columns: Every column of the source, to be echoed beside predictions.
+        columns: Every column of the source, to be echoed with predictions.
         source: The file, hub id or kind of object the rows came from.
         sha256: Hash of the source, so that results can name the exact data.
         text_column: Name of the column `texts` came from; likewise the next two.

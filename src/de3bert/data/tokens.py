@@ -1,4 +1,4 @@
-"""Texts as token rows, whoever made them."""
+"""Texts as token rows, whichever tokenizer made them."""
 
 from __future__ import annotations
 

@@ -130,8 +130,8 @@ def _column(
         if any(name in by_name for name in SINGLES):
             hint = " It looks like rows of text: leave out the task to classify them."
         raise UsageError(
-            f"{source} has no column of {what} (usual names: {', '.join(usual)}); name yours "
-            f"with {option}. Columns found: {shown_names(have)}.{hint}"
+            f"{source} has no column of {what} (common names: {', '.join(usual)}); name yours with "
+            f"{option}. Columns found: {shown_names(have)}.{hint}"
         )
     return chosen
 

@@ -211,7 +211,7 @@ def _exit_accuracy(trace: Trace) -> dict[str, float]:
 
 
 def _check_places(out: Path) -> None:
-    """Refuses at once what would end minutes of work: no place for its results."""
+    """Refuses at once what would waste minutes of work: nowhere to write the results."""
     for folder in FOLDERS:
         check_folder_place(out / folder)
     for name in FILES:

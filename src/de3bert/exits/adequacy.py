@@ -45,27 +45,27 @@ def check_rows(
     reasons = []
     if count < MINIMUM_ROWS:
         reasons.append(
-            f"{count} {unit} are too few to calibrate on: it takes at least {MINIMUM_ROWS}, where "
-            "a score of 0.9 is known within 0.73 to 0.98 (95 %), and better hundreds"
+            f"{count} {unit} are too few to calibrate on: at least {MINIMUM_ROWS} are needed (a "
+            "score of 0.9 then has a 95 % interval of 0.73 to 0.98), and hundreds are better"
         )
     seen = set(np.unique(labels).tolist())
     absent = [name for number, name in enumerate(label_names) if number not in seen]
     if absent:
         reasons.append(
             f"the {unit} have none of the class{'es' * (len(absent) > 1)} {cut_list(absent)} "
-            f"({len(absent)} of the model's {len(label_names)}): where such texts leave is not "
+            f"({len(absent)} of the model's {len(label_names)}): where such texts exit cannot be "
             "measured"
         )
     if reasons and not force:
         raise UsageError(
-            f"{_sentence('; '.join(reasons))}. Give other {unit}, or --force (force=True) to do it "
-            "all the same."
+            f"{_sentence('; '.join(reasons))}. Give other {unit}, or pass --force (force=True) to "
+            "proceed anyway."
         )
     return reasons
 
 
 def doubts(measured: Mapping[str, Any], labels: Integers, answers: Integers) -> list[str]:
-    """What must be known beside a point's measurements.
+    """What must be known in addition to a point's measurements.
 
     Args:
         measured: of the point.
@@ -85,11 +85,12 @@ def doubts(measured: Mapping[str, Any], labels: Integers, answers: Integers) -> 
     if measured["metric"] == "agreement":  # the answers are the labels
         return found
     right = float((labels == answers).mean())
-    commonest = float(np.bincount(labels).max() / len(labels))
-    if right <= commonest:
+    most_frequent = float(np.bincount(labels).max() / len(labels))
+    if right <= most_frequent:
         found.append(
-            f"the full model is right in {right:.1%} of these {unit}, no more than always "
-            f"answering their commonest class ({commonest:.1%}): are they of the model's task?"
+            f"the full model is right in {right:.1%} of these {unit}, no more often than by always "
+            f"predicting the most frequent class ({most_frequent:.1%}): do they belong to the "
+            "model's task?"
         )
     return found
 

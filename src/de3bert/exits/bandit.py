@@ -43,7 +43,7 @@ class BanditTrial(Rule):
 
     def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
         if len(view.logits) != 1:
-            raise ValueError(f"a trial is about one row, got {len(view.logits)}")
+            raise ValueError(f"a trial takes one row, got {len(view.logits)}")
         confidence = float(CONFIDENCE_SIGNAL(view)[0])
         if self.first is None:
             self.first = confidence
@@ -101,11 +101,11 @@ class Bandit:
         return Threshold(CONFIDENCE_SIGNAL, ">=", self.arms[self.choose()])
 
     def to_json(self) -> dict[str, Any]:
-        """All that it takes to go on from here, in another process too."""
+        """All that is needed to continue from here, in another process too."""
         return {"gains": list(self.gains), "plays": list(self.plays)}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Goes on from where `to_json` stood; De3Error for what it cannot have written."""
+        """Continues from what `to_json` returned; De3Error for what it cannot have written."""
         gains, plays = state.get("gains"), state.get("plays")
         sound = (
             isinstance(gains, list)
@@ -115,7 +115,7 @@ class Bandit:
             and all(type(count) is int and 0 <= count < 10**15 for count in plays)
         )
         if not sound:
-            raise De3Error("This is no state of a bandit with these arms.")
+            raise De3Error("This is not the state of a bandit with these arms.")
         self.gains, self.plays = [float(gain) for gain in state["gains"]], list(state["plays"])
 
     def learn(self, number: int, exit_index: int, first: float, last: float) -> float:

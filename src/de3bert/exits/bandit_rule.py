@@ -64,7 +64,7 @@ class BanditRule(Rule):
 
     def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
         raise UsageError(
-            f"`{self}` learns from row to row, so it cannot decide a batch. Predict with a "
+            f"`{self}` learns from each row, so it cannot decide a batch at once. Predict with a "
             "classifier, which runs the rows one by one, or replay a trace."
         )
 

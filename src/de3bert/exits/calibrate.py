@@ -40,13 +40,13 @@ __all__ = [
 LAMBDA_GRID = (0.667, 1.0, 1.5, 2.0, 3.0)  # the grid of the paper
 WIDE_LAMBDA_GRID = (0.0, 0.25, 0.5, 0.667, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
-PROMISED_LAMBDAS = (0.0, 1.0)  # every family more makes a promise a little dearer
+PROMISED_LAMBDAS = (0.0, 1.0)  # every additional family makes a promise a little more costly
 NEED_LABELS = ("drop", "accuracy")
 AGREEMENT = "agreement"  # the metric of rows without labels
 
 NO_COST = (
-    "The target {target} is about time, and nothing is known yet about the time this model takes "
-    "here. Run `de3 profile BUNDLE` on the exported model first, and pass the bundle."
+    "The target {target} is about time, and this model has not been timed here yet. Run `de3 "
+    "profile BUNDLE` on the exported model first, and pass the bundle."
 )
 
 
@@ -68,12 +68,12 @@ def calibrate(
     - `latency=t`, `speedup=r`: likewise, by the predicted mean time per text; needs `cost`.
     - `drop=x`, `accuracy=a`, `agree=s`: the fastest point that still scores full - x, or a, or
       gives the full model's answer to a share s of rows. Fastest is the least predicted time with
-      `cost`, else the fewest layers. With `confidence=c` behind it this is promised for other rows
+      `cost`, else the fewest layers. With `confidence=c` after it this is promised for other rows
       as well (`de3bert.exits.guarantee`), of families with lambda 0 and 1 unless others are named.
     - `layers=r keep`: a controller that holds r on live traffic (`de3bert.exits.keeping`).
 
-    Of words all this is about sentences that leave as a whole; times are those of a sentence, and
-    nothing of them can be promised or kept.
+    For taggers, all this is about sentences that leave as a whole; times are per sentence, and
+    none of their targets can be promised or kept.
 
     Ties go to the better score, then to the faster point, then to lambda nearest to 1, then to the
     smaller lambda. Thresholds fit the data they were chosen on a little too well: use a calibration
@@ -89,9 +89,9 @@ def calibrate(
             texts; `edr` means all `lambdas`. By default `edr` if the trace has distances,
             `certainty` if it has that of a router, else `entropy`.
         lambdas: the weights tried for `edr`.
-        metric: accuracy, f1, macro_f1 or matthews; of words accuracy or span_f1.
+        metric: accuracy, f1, macro_f1 or matthews; for taggers accuracy or span_f1.
         cost: what things take on one machine; with it, predicted times are measured as well.
-        traffic: of texts as they really come, without labels: speeds are theirs, `trace` has the
+        traffic: of unlabelled texts from real traffic: speeds are theirs, `trace` has the
             scores.
 
     Raises:
@@ -125,11 +125,11 @@ def calibrate(
 
 
 def check_words_target(target: Target, unlabelled: bool = False) -> None:
-    """UsageError for what cannot be asked of words, which are no independent rows."""
+    """UsageError for a target that taggers cannot have: words are not independent rows."""
     if target.confidence is not None or target.keep or unlabelled:
         raise UsageError(
-            "Confidence, keep and --unlabelled are for classifiers of texts: words of one sentence "
-            "are no independent rows. Ask for layers=2.0, drop=0.01, accuracy=0.9 or agree=0.99."
+            "Confidence, keep and --unlabelled are for text classifiers: the words of a sentence "
+            "are not independent rows. Ask for layers=2.0, drop=0.01, accuracy=0.9 or agree=0.99."
         )
 
 
@@ -168,8 +168,8 @@ def _promised(
     assert target.confidence is not None
     if metric != "accuracy" and target.kind in NEED_LABELS:
         raise UsageError(
-            f"A loss of accuracy can be promised, but not one of {metric}, which is no mean over "
-            "rows. Ask for agree=0.99, or for --metric accuracy."
+            f"A loss of accuracy can be promised, but not one of {metric}, which is not a mean "
+            "over rows. Ask for agree=0.99, or for --metric accuracy."
         )
     bound = target.value if target.kind == "drop" else round(1.0 - target.value, 12)
     families = families_of(trace, family, PROMISED_LAMBDAS)
@@ -178,7 +178,7 @@ def _promised(
 
 
 def plain(policy: Policy) -> Policy:
-    """EDR without distances is entropy, and is called so: nobody has to compute them then."""
+    """EDR without distances is entropy, and is called so: distances need not be computed then."""
     rule = policy.rule
     if isinstance(rule, Threshold) and rule.signal == Signal("edr", (("lambda", 0.0),)):
         return replace(policy, rule=replace(rule, signal=Signal("entropy")))

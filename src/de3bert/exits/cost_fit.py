@@ -15,7 +15,7 @@ __all__ = ["fit_batches"]
 def fit_batches(
     samples: Iterable[TimeSample | tuple[int, int, int, int, float]],
 ) -> dict[int, BatchCost]:
-    """The costs of each batch size, every length fitted by itself."""
+    """The costs of each batch size, every length fitted separately."""
     groups: dict[int, dict[int, list[TimeSample]]] = {}
     for sample in (TimeSample(*each) for each in samples):
         groups.setdefault(sample.batch, {}).setdefault(sample.tokens, []).append(sample)

@@ -31,7 +31,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = tuple[float, ...]
 
 FORMAT, VERSION = "de3bert-cost", 1
-LARGEST = 10**15  # milliseconds or tokens: whoever stores more has not measured it
+LARGEST = 10**15  # milliseconds or tokens: anything larger was not measured
 AGAIN = "Measure again with `de3 profile`."
 
 
@@ -81,8 +81,8 @@ class BatchCost:
 class CostModel:
     """Predicted milliseconds on the machine it was measured on. Checked when made.
 
-    Between measured lengths everything is linear; below the shortest it stays as it is there,
-    above the longest it goes on with the last slope, and it is never negative.
+    Between measured lengths everything is linear; below the shortest it stays constant,
+    above the longest it continues with the last slope, and it is never negative.
 
     Attributes:
         batches: the costs by batch size; 1 is always there.
@@ -100,7 +100,7 @@ class CostModel:
 
     def __post_init__(self) -> None:
         if 1 not in self.batches or any(batch < 1 for batch in self.batches):
-            raise _bad(f"it needs batch sizes from 1 up, 1 among them, got {list(self.batches)}")
+            raise _bad(f"it needs batch sizes of at least 1, including 1, got {list(self.batches)}")
         _check_table(*self.tokenise, "tokenise")
 
     def milliseconds(
@@ -192,7 +192,7 @@ class CostModel:
     ) -> CostModel:
         """The model nearest to measured times, by least squares with no negative cost.
 
-        Each batch size and length is fitted by itself, so each needs samples at two depths and
+        Each batch size and length is fitted separately, so each needs samples at two depths and
         with different numbers of exits tested; where none is ever tested, a test counts as free.
 
         Args:
@@ -257,4 +257,4 @@ def _size(text: str) -> int:
 
 
 def _bad(reason: str) -> De3Error:
-    return De3Error(f"This is not a sound cost model: {reason}. {AGAIN}")
+    return De3Error(f"This is not a valid cost model: {reason}. {AGAIN}")

@@ -93,7 +93,7 @@ class Curve:
         speed-up r, whose integral is a r + b M log r, with M = `base`.
         """
         if not low < high:
-            raise UsageError(f"The range must rise, got {low} to {high}.")
+            raise UsageError(f"The range must be increasing, got {low} to {high}.")
         self._check_range(low)
         self._check_range(high)
         ratios = np.unique(self.layer_speedup)
@@ -163,12 +163,12 @@ def curve(
         family: a signal (`entropy`, `edr(lambda=1.0)`, `entropy x 2`), `patience`, `layers` or
             `oracle`; `bandit` is one bandit for each of some values of mu, `bandit(mu=0.1)` just
             that one.
-        metric: accuracy, f1, macro_f1 or matthews; of words accuracy or span_f1.
+        metric: accuracy, f1, macro_f1 or matthews; for taggers accuracy or span_f1.
         count: how many exits in a row must pass the threshold; the same as ` x count` in the text.
         costs: milliseconds of each text or sentence leaving at each exit, (sentences, exits), such
             as `CostModel.row_costs(trace)`; gives the curve its `milliseconds`.
 
-    Of words it is the curve of sentences that leave as a whole. Words that halt one by one have
+    For taggers it is the curve of sentences that leave as a whole. Words that halt one by one have
     none: a halted word changes what its neighbours read, so each threshold has to be run.
 
     Example:

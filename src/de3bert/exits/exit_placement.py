@@ -68,7 +68,7 @@ def place_exits(
 ) -> Placement:
     """The subset of the exits with the least mean predicted time that meets the target.
 
-    For every subset tried, threshold and lambda are chosen anew by exact sweeps. Up to seven exits
+    For every subset tried, threshold and lambda are chosen again by exact sweeps. Up to seven exits
     all subsets are tried. With more, exits are dropped one by one, always the one without which
     the time is least, until that gains nothing; then dropped ones are added back while that helps.
     An exit that costs nothing on these rows stays. When no exit pays, the answer is the full model.

@@ -119,8 +119,8 @@ def guaranteed(
     """
     if not 0 < bound < 1:
         raise UsageError(
-            f"A promise leaves room for some risk: the bound must lie between 0 and 1, got "
-            f"{bound:g}. Ask for agree=0.99 or drop=0.01, say."
+            f"A promise must allow some risk: the bound must lie between 0 and 1, got {bound:g}. "
+            "Ask for agree=0.99 or drop=0.01, for example."
         )
     error = (1.0 - confidence) / len(families)
     lost, won = _losses(trace, kind)
@@ -238,7 +238,7 @@ def _members(trace: Trace, family: Family) -> list[float]:
     if family.kind == "patience":
         return [float(count) for count in range(max(1, trace.exits - 1), 0, -1)]
     raise UsageError(
-        f"Nothing can be promised of `{family}`: what it does with a row depends on the rows "
+        f"Nothing can be promised for `{family}`: what it does with a row depends on the rows "
         "before it, or on labels. Name a family such as `entropy`, `edr` or `patience`."
     )
 
@@ -271,7 +271,7 @@ def _thresholds(
 
 
 def fixed_grid(family: Family) -> Floats:
-    """Thresholds that no data has chosen, from where nobody leaves to where all do."""
+    """Thresholds that no data has chosen, from where no row leaves to where all do."""
     assert family.signal is not None
     kind = family.signal.kind
     if kind.range is None:  # any number: dense around 0, where most values are
@@ -344,7 +344,7 @@ def _refusal(
     if rows < least:
         nearest = 1.0 - error ** (1.0 / rows)
         return De3Error(
-            f"{rows} rows are too few for this promise: even where none of them is lost, a risk of "
+            f"{rows} rows are too few for this promise: even if none of them is lost, a risk of "
             f"{bound:.4g} can only be excluded with probability {confidence:g} from {least} rows "
             f"on ({least - rows} more). With these rows the nearest promise is a risk of "
             f"{nearest:.3g}."

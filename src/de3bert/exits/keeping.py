@@ -90,7 +90,7 @@ class KeepRule(Rule):
 
     def step(self, state: RuleState, view: ExitView) -> tuple[Leave, RuleState]:
         raise UsageError(
-            "`keep` moves from row to row, so it cannot decide a batch by itself. Predict with a "
+            "`keep` moves from row to row, so it cannot decide a batch at once. Predict with a "
             "classifier, which runs the rows in their order, or replay a trace."
         )
 
@@ -158,13 +158,13 @@ class Keeper:
         return {name: getattr(self, name) for name in names}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Goes on from where `to_json` stood; De3Error for what it cannot have written."""
+        """Continues from what `to_json` returned; De3Error for what it cannot have written."""
         rule = self.settings
         counts = [state.get(name) for name in ("seen", "rows", "layers")]
         place = state.get("position")
         sound = all(type(value) is int and 0 <= value < 10**15 for value in counts)
         if not sound or not isinstance(place, int | float) or not math.isfinite(place):
-            raise De3Error(f"This is no state of a controller: {shown(str(dict(state)))}.")
+            raise De3Error(f"This is not the state of a controller: {shown(str(dict(state)))}.")
         if counts[1] >= rule.every or counts[1] > counts[0]:  # type: ignore[operator]
             raise De3Error("The state is that of a controller with other settings.")
         self.position = min(rule.along[0][0], max(rule.along[-1][0], float(place)))

@@ -16,10 +16,10 @@ __all__ = ["OperatingPoint", "Target"]
 
 Kind = Literal["layers", "drop", "accuracy", "agree", "latency", "speedup", "full"]
 ACCEPTED = (
-    "`layers=2.0` (twice as few layers), `drop=0.01` or `drop=1%` (at most 0.01 below the full "
-    "model), `accuracy=0.9` (at least 0.9), `agree=0.99` (the full model's answer for at least "
-    "0.99 of texts), `latency=8ms` (at most 8 predicted milliseconds per text), `speedup=2.5` "
-    "(predicted time 2.5 times below that of the full model), `full` (no early exit)"
+    "`layers=2.0` (half the layers), `drop=0.01` or `drop=1%` (at most 0.01 below the full model), "
+    "`accuracy=0.9` (at least 0.9), `agree=0.99` (the full model's answer for at least 0.99 of "
+    "texts), `latency=8ms` (at most 8 predicted milliseconds per text), `speedup=2.5` (predicted "
+    "time 2.5 times below that of the full model), `full` (no early exit)"
 )
 MORE = (
     "drop, accuracy and agree may be promised: `agree=0.99 confidence=0.95`. A layer ratio may be "

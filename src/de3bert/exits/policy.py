@@ -66,7 +66,7 @@ class Policy:
     their mean (`over`), or words halt one by one when all words of a `window` around them pass. To
     a text, a sentence of one, all three are the same.
 
-    The live engine folds it over the exits:
+    The live engine applies it exit by exit:
 
         >>> state = policy.start(rows, exits=(1, 2, 3), final=4)
         >>> for view in views:                        # one ExitView per internal exit
@@ -178,7 +178,7 @@ class Policy:
         """Which rows leave at this internal exit, (rows,), and the state of all rows after it.
 
         Args:
-            sentence: of a view of words the number of each word's sentence, from 0 without gaps;
+            sentence: for a tagger, the number of each word's sentence, from 0 without gaps;
                 the state is that of the sentences then, and words are said to leave.
         """
         if sentence is None and len(view.logits) != len(state.run):
@@ -230,8 +230,8 @@ def _threshold(name: str, op: str, value: str, count: str | None) -> Threshold:
     low, high = signal.kind.range or (-math.inf, math.inf)
     if not low - BEYOND <= threshold <= high + BEYOND:
         raise UsageError(
-            f"`{signal}` lies between {low:g} and {high:g}, so that a threshold of {threshold:g} "
-            f"means nothing. {example}"
+            f"`{signal}` lies between {low:g} and {high:g}, so a threshold of {threshold:g} is "
+            f"meaningless. {example}"
         )
     times = 1 if count is None else parse_count(count, f"`{signal} {op} {threshold!r} x N`")
     return Threshold(signal, op, threshold, times)  # type: ignore[arg-type]  # the pattern saw to it

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from de3bert.exits.bandit import CONFIDENCE_SIGNAL
 from de3bert.exits.bandit_rule import BanditRule
-from de3bert.exits.fold import Fold
+from de3bert.exits.exit_state import ExitState
 from de3bert.exits.keeping import KeepRule
 from de3bert.exits.policy import Policy
 from de3bert.exits.rules import Threshold
@@ -31,7 +31,7 @@ class Replay:
         exit_layers: the layer at which each row left, counted from 1.
         exit_index: the number of that exit, counted from 0.
         scores: the probability of the predicted class at that exit.
-        exact: whether a run gives the same. A halted word (TOKEE) hands on its old state, so that
+        exact: whether a run gives the same. A halted word (TOKEE) passes on its old state, so that
             words above read something else than in the full-depth pass that made the trace: from
             the first halted word of a sentence on, a replay only approximates the run.
     """
@@ -74,18 +74,18 @@ def exit_indices(trace: Trace, policy: Policy) -> NDArray[np.int64]:
         return _in_order(trace, policy.rule)
     if isinstance(policy.rule, KeepRule):
         return _kept(trace, policy.rule)
-    return _folded(trace, policy, np.arange(trace.rows))
+    return _stepped(trace, policy, np.arange(trace.rows))
 
 
-def _folded(trace: Trace, policy: Policy, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _stepped(trace: Trace, policy: Policy, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each of these rows leaves. (rows,)"""
     index = np.full(len(rows), trace.exits - 1, dtype=np.int64)
     leaving = len(rows) if trace.sentence is None else trace.sentences
-    fold = Fold(policy, leaving, trace.exit_layers, trace.sentence)
+    exit_state = ExitState(policy, leaving, trace.exit_layers, trace.sentence)
     for number in range(trace.exits - 1):
-        now = fold.step(trace.view(number, rows[fold.units]))
-        index[fold.units[now]] = number
-        if not fold.drop(now).any():
+        now = exit_state.step(trace.view(number, rows[exit_state.units]))
+        index[exit_state.units[now]] = number
+        if not exit_state.drop(now).any():
             break
     return index
 
@@ -97,7 +97,7 @@ def _kept(trace: Trace, rule: KeepRule) -> NDArray[np.int64]:
     found = []
     for start in range(0, trace.rows, rule.every):
         block = np.arange(start, min(start + rule.every, trace.rows))
-        index = _folded(trace, Policy(keeper.present), block)
+        index = _stepped(trace, Policy(keeper.present), block)
         keeper.learn(layers[index].tolist())
         found.append(index)
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Rules: tiny folds over the exits that say, at each exit, which rows may leave.
+"""Rules: small state machines over the exits that say, at each exit, which rows may leave.
 
 A rule keeps one integer or two per row. `step` looks at one exit and updates them; the caller then
 drops the rows that left. The replay of a trace and the live engine run this same code.
@@ -116,7 +116,7 @@ class Threshold(Rule):
         return state.counted(passed, self.count)
 
     def _is_sure(self, view: ExitView) -> bool:
-        """Whether all rows pass whatever their distances are, so that nobody need fetch them.
+        """Whether all rows pass whatever their distances are, so that they need not be fetched.
 
         Row by row, because the first row in doubt ends it.
         """

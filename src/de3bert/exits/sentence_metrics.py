@@ -64,7 +64,7 @@ def ratio(hits: Any, both: Any) -> Floats:
 
 # Each: true tags and answers of one sentence -> hits, given, there.
 Count = Callable[[Sequence[str | None], Sequence[str | None]], tuple[int, int, int]]
-WORD_METRICS: Registry[Count] = Registry("metric of words")
+WORD_METRICS: Registry[Count] = Registry("token-classification metric")
 WORD_METRICS.add("span_f1", span_counts)
 
 

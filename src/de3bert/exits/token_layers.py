@@ -88,7 +88,7 @@ class TokenLayers:
 
     @classmethod
     def load(cls, folder: Path, last: int, options: Mapping[str, Any]) -> TokenLayers | None:
-        """The table beside a bundle's graphs; None for a model whose texts stop as a whole.
+        """The table stored with a bundle's graphs; None for a model whose texts stop as a whole.
 
         Args:
             options: of the method.
@@ -113,5 +113,5 @@ class TokenLayers:
             return cls(table, last)
         buckets = options.get("buckets")
         if not isinstance(buckets, int | float) or not 1 <= buckets <= MOST_BUCKETS:
-            raise De3Error(f"The model's config is damaged: hashee has no sound buckets: {buckets}")
+            raise De3Error(f"The model's config is damaged: hashee has no valid buckets: {buckets}")
         return cls(table, last, np.asarray(bucket_layers(int(buckets), last)))

@@ -160,7 +160,7 @@ class Trace:
     def take(self, index: NDArray[Any] | slice) -> Trace:
         """The trace of some rows: an index array, a mask or a slice."""
         sentence = None if self.sentence is None else self.sentence[index]
-        if sentence is not None:  # numbered anew, without gaps
+        if sentence is not None:  # renumbered, without gaps
             sentence = np.cumsum(np.diff(sentence, prepend=sentence[:1]) != 0)
         return replace(
             self,
@@ -289,7 +289,7 @@ class Trace:
 
 
 def _bad(reason: str) -> De3Error:
-    return De3Error(f"This is not a sound trace: {reason}.")
+    return De3Error(f"This is not a valid trace: {reason}.")
 
 
 def _whole(values: NDArray[Any], name: str) -> NDArray[Any]:

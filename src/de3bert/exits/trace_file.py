@@ -47,7 +47,7 @@ def write_trace(trace: Trace, path: Path) -> None:
     about = _describe(trace)
     header = {
         "format": FORMAT,
-        # Whoever reads only version 1 can still read a trace without anything new in it.
+        # Readers of version 1 can still read a trace without anything new in it.
         "version": "3" if "sentence" in tensors else "2" if "certainty" in tensors else "1",
         "about": about,
         "sha256": _digest(tensors, about),
@@ -70,7 +70,7 @@ def read_trace(path: Path) -> Trace:
         )
     if header.get("sha256") != _digest(tensors, header.get("about", "")):
         raise De3Error(f"{path} is damaged: its content does not match its checksum. {AGAIN}")
-    # The checksum may be right all the same: whoever wrote it meant something else by a trace.
+    # The checksum may be right even so: the writer may have meant something else by a trace.
     _check_tensors(tensors, path)
     return _assemble(tensors, _read_about(header.get("about", ""), path))
 
@@ -102,9 +102,9 @@ def _read_about(text: str, path: Path) -> dict[str, Any]:
     try:
         about = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _strange(path, f"its description is no JSON: {error}") from error
+        raise _strange(path, f"its description is not JSON: {error}") from error
     if not isinstance(about, dict):
-        raise _strange(path, "its description is no JSON object")
+        raise _strange(path, "its description is not a JSON object")
     for key, kind in (("exit_layers", int), ("label_names", str)):
         values = about.get(key)
         if not isinstance(values, list) or not all(type(value) is kind for value in values):
@@ -117,7 +117,7 @@ def _read_about(text: str, path: Path) -> dict[str, Any]:
 
 
 def _strange(path: Path, reason: str) -> De3Error:
-    return De3Error(f"{path} does not hold what a trace has: {printable(reason)}. {AGAIN}")
+    return De3Error(f"{path} does not have the contents of a trace: {printable(reason)}. {AGAIN}")
 
 
 def _describe(trace: Trace) -> str:

@@ -1,4 +1,4 @@
-"""The trade-off of one or more traces: threshold families beside fixed depth and the oracle."""
+"""The trade-off of one or more traces: threshold families against fixed depth and the oracle."""
 
 from __future__ import annotations
 

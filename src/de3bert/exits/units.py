@@ -1,4 +1,4 @@
-"""Units that leave together: the words of a sentence, beside which a text is a sentence of one.
+"""Units that leave together: the words of a sentence; a text is a sentence of one unit.
 
 Rows of a trace or a batch are units here, those of one sentence next to each other. Two rules (Li
 et al., 2021):
@@ -105,7 +105,7 @@ def step_together(
 def check_rule(rule: Rule) -> None:
     """UsageError for a rule that only whole texts can follow."""
     if not isinstance(rule, Threshold | FixedLayer | Full):
-        raise UsageError(f"`{rule}` is not for words. Write one of: {EXAMPLES}.")
+        raise UsageError(f"`{rule}` does not apply to taggers. Write one of: {EXAMPLES}.")
 
 
 def check_window(window: int) -> int:

@@ -24,7 +24,7 @@ class ExitView:
         logits: (rows, classes).
         distances: cosine distance to each class prototype, (rows, classes), or None.
         fetch: computes the distances, in place of `distances`. They cost time, and where the
-            logits decide alone nobody calls it.
+            logits decide alone it is not called.
         certainty: how sure a router is that this exit is right, in [0, 1], (rows,), or None.
     """
 

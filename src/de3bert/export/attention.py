@@ -3,7 +3,7 @@
 Most encoder families ask a registry of transformers for their attention function. While a model is
 exported they are given this one, which becomes a single fused operator of ONNX Runtime in place of
 some twenty small ones. Padding travels as one integer per token instead of a matrix of scores.
-Families that compute attention themselves (MPNet, DeBERTa) are exported as they are.
+Families that compute attention themselves (MPNet, DeBERTa) are exported unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a model folder to a bundle: written, checked, if need be calibrated anew; all or nothing."""
+"""From a model folder to a bundle: written, checked, recalibrated if needed; all or nothing."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def export_model(
     Args:
         source: a model folder or hub id.
         out: the folder to write; replaced as a whole, or not at all.
-        int8: 8-bit weights. Answers change a little, so the operating points are calibrated anew.
-        exits: keep only these exits (the last layer always stays); points are calibrated anew.
+        int8: 8-bit weights. Answers change a little, so the operating points are recalibrated.
+        exits: keep only these exits (the last layer always stays); points are recalibrated.
         table: calibration rows; None looks for those that the points were calibrated on.
         force: calibrate on few rows, or on rows that lack a class of the model, too.
     """
@@ -100,9 +100,9 @@ def _check_places(source: Path, out: Path) -> None:
     if is_bundle(source):
         raise UsageError(f"{source} is a bundle already; export the model folder it was made from.")
     if (out / "config.json").exists() and not is_bundle(out):
-        raise UsageError(f"{out} holds a model; a bundle needs a folder of its own.")
+        raise UsageError(f"{out} holds a model; a bundle needs its own folder.")
     if out.is_dir() and any(out.iterdir()) and not is_bundle(out):
-        raise UsageError(f"{out} has other files in it; a bundle needs a folder of its own.")
+        raise UsageError(f"{out} has other files in it; a bundle needs its own folder.")
     check_folder_place(out)
 
 
@@ -125,7 +125,7 @@ def _check_heads(model: Classifier[Any], layers: tuple[int, ...]) -> None:
     if model.task.splits_words and (trained.heads.keeps_memory or trained.heads.reads_tokens):
         raise UsageError(
             f"The heads of the method {model.info.method} read more than the state of a word, so "
-            "its tagger cannot be exported. The model folder itself runs, with torch."
+            "its tagger cannot be exported. The model folder still runs with torch."
         )
     fixed = trained.heads.keeps_memory or trained.config.cascade
     if fixed and layers != model.backend.exit_layers:
@@ -153,12 +153,12 @@ def _write(
             continue
         if agreement.close:
             return manifest, agreement
-        failures.append(f"its signals come out {agreement.signals:.2g} apart from the model's")
+        failures.append(f"its signals differ by {agreement.signals:.2g} from the model's")
         if filled:  # layers that look alike and are not
             tries.append((attention, False))
     raise De3Error(
         f'The encoder family "{model.info.family}" cannot be exported: {failures[-1]}.\n'
-        "The model folder itself still runs, with torch."
+        "The model folder still runs with torch."
     )
 
 

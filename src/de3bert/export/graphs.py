@@ -191,7 +191,7 @@ def _remember_operators() -> None:
     """Keeps the exporter from parsing its whole library of operators for every graph.
 
     That is most of its time, three seconds a graph. A version of torch that is built otherwise is
-    left as it is.
+    left unchanged.
     """
     from torch.onnx._internal.exporter import _registration
 

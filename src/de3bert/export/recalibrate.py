@@ -1,4 +1,4 @@
-"""Operating points for a bundle whose answers differ from the model's: calibrated anew."""
+"""Operating points for a bundle whose answers differ from the model's: recalibrated."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["Recalibrated", "calibration_rows", "check_table", "recalibrate"]
 
 ASK = (
     "Eight-bit weights and fewer exits change the answers, so the operating points must be "
-    "calibrated anew, and {reason}. Give labelled calibration rows: --data FILE"
+    "recalibrated, and {reason}. Give labelled calibration rows: --data FILE"
 )
 
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """What the new points give beside the old ones, on the same calibration rows.
+    """What the new points give compared with the old ones, on the same calibration rows.
 
     Attributes:
         rows: calibration rows.
@@ -122,7 +122,7 @@ def _again(trace: Any, name: str, point: OperatingPoint, metric: str) -> Operati
 
 
 def _family(policy: Policy) -> str | None:
-    """The family a policy belongs to; `edr` without a lambda, which is chosen anew."""
+    """The family a policy belongs to; `edr` without a lambda, which is chosen again."""
     if isinstance(policy.rule, Patience):
         return "patience"
     if isinstance(policy.rule, FixedLayer):
@@ -130,7 +130,7 @@ def _family(policy: Policy) -> str | None:
     if isinstance(policy.rule, BanditRule):
         return f"bandit({policy.rule.without_mu})"
     if isinstance(policy.rule, Full) or policy.signal is None:
-        return None  # a controller has a signal, and is made anew from its family
+        return None  # a controller has a signal, and is made again from its family
     name = "edr" if policy.signal.name == "edr" else str(policy.signal)
     count = getattr(policy.rule, "count", 1)
     return f"{name} x {count}" if count > 1 else name

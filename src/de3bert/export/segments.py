@@ -300,8 +300,8 @@ def _axes(small: Sequence[int], large: Sequence[int], sizes: Any) -> Axes:
             axes.append("tokens")
         else:
             raise UsageError(
-                "This encoder hands its layers a tensor whose size follows the text in an unknown "
-                f"way ({tuple(small)} for {tokens} tokens, {tuple(large)} for {more_tokens}); it "
-                "cannot be exported."
+                "This encoder passes its layers a tensor whose size depends on the text in an "
+                f"unknown way ({tuple(small)} for {tokens} tokens, {tuple(large)} for "
+                f"{more_tokens}); it cannot be exported."
             )
     return tuple(axes)

@@ -4,7 +4,7 @@ Layers 2 to M of an encoder mostly run the same program, and so do the models of
 study. Tracing a program takes seconds; putting other weights into what was traced takes
 hundredths. Whether two stretches are one program is asked twice: here of their modules (classes,
 settings, how they are called), and of numbers when the bundle is compared with the model; one that
-disagrees is written again, every graph traced by itself (`bundle.py`).
+disagrees is written again, every graph traced separately (`bundle.py`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Templates:
     Attributes:
         program: what else of the model the graphs depend on: equal for models whose graphs may
             differ in their weights alone.
-        use: False traces every graph by itself.
+        use: False traces every graph separately.
         filled: how many graphs were made from one that had been traced before.
     """
 

@@ -139,7 +139,7 @@ class _Problem:
 
     Near its least the second derivative in V is about a T + penalty I, with T the covariance of all
     vectors and a = mean p (1 - p). With V = Y R and R its inverse root, that of Y is about I, and
-    some ten steps are enough where it would take hundreds. The vectors stay as they are: centre,
+    some ten steps are enough where it would take hundreds. The vectors stay unchanged: centre,
     scale and R act on the weights.
     """
 

@@ -86,7 +86,7 @@ class Method:
         families: the policy families it may use (`entropy`, `edr`, `patience`, `entropy x 2` ...);
             calibration chooses among them. The first is the declared one.
         heads: how logits come from the states (`de3bert.model.heads`).
-        router: a part that says by itself whether to leave (`de3bert.model.routers`), or `none`.
+        router: a part that itself decides whether to leave (`de3bert.model.routers`), or `none`.
         internal_exits: False for models with one head after the last layer.
         exits_at: where exits are, as shares of the depth (rounded up); empty: after every layer.
         depth: how many layers the model has: `all` of the backbone's, or those that a registered

@@ -1,4 +1,4 @@
-"""The final head of a classifier that others have trained, kept as it is, behind exits of ours."""
+"""The final head of an existing classifier, kept unchanged, after exits of ours."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def taken_apart(classifier: PreTrainedModel) -> tuple[PreTrainedModel, OriginalH
     encoder = getattr(classifier, place, None)
     if not isinstance(encoder, PreTrainedModel):
         raise De3Error(
-            f"{type(classifier).__name__} keeps its encoder in an unknown place, so its head "
+            f"{type(classifier).__name__} stores its encoder under an unknown name, so its head "
             "cannot be taken over; this family is not supported."
         )
     setattr(classifier, place, GivenStates(encoder))

@@ -1,4 +1,4 @@
-"""Fresh exits on a classifier that is trained already; its final answers stay as they are."""
+"""Fresh exits on a classifier that is trained already; its final answers stay unchanged."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def from_classifier(
     expected = _toy_logits(classifier)
     if not torch.isfinite(expected).all():
         raise De3Error(
-            "What the classifier computes of a toy text are no numbers: its weights are damaged, "
-            "or too large for the precision they are run in."
+            "The classifier's outputs for a toy text are not finite: its weights are damaged, or "
+            "too large for the precision they run in."
         )
     backbone, final = taken_apart(classifier)
     encoder = check_same_as_backbone(backbone, find_layout(backbone))
@@ -101,7 +101,7 @@ def with_exits(trained: Model, *, method: str, exit_layers: list[int] | None = N
     if old.heads not in ("linear", "attached") or old.task != "text-classification" or old.cascade:
         raise UsageError(
             f"A model of the method {old.method} cannot be given other exits: its heads "
-            f"({old.heads}) are not those of single texts with a linear end."
+            f"({old.heads}) are not linear heads of a text classifier."
         )
     if exit_layers is None and len(old.exit_layers or ()) > 1:
         exit_layers = old.exit_layers
@@ -149,13 +149,13 @@ def _take_over(model: Model, trained: Model) -> None:
 def _read(name: str, trust_remote_code: bool) -> PreTrainedModel:
     classifier, info = read_whole(
         AutoModelForSequenceClassification, name, trust_remote_code,
-        called="classifier", kind="a classifier of texts",
+        called="classifier", kind="a text classifier",
     )  # fmt: skip
     missing = sorted(key for key in info["missing_keys"] if "position_ids" not in key)
     if missing:
         raise UsageError(
-            f"{name} has no trained classification head: {cut_list(missing)} would be made up. "
-            "Exits go on a classifier that is fine-tuned already; to train one, use: "
+            f"{name} has no trained classification head: {cut_list(missing)} would be randomly "
+            "initialised. Exits go on a classifier that is fine-tuned already; to train one, use: "
             f"de3 train --backbone {name} --data FILE --out DIR"
         )
     return classifier
@@ -167,15 +167,15 @@ def _check_task(classifier: nn.Module, source: object) -> None:
     named = source if isinstance(source, str | Path) else type(source).__name__
     if config is None or not hasattr(classifier, "base_model_prefix"):
         raise UsageError(
-            f"A {type(classifier).__name__} is no transformers classifier: pass a model for "
+            f"A {type(classifier).__name__} is not a transformers classifier: pass a model for "
             "sequence classification, a folder or a hub id."
         )
     kind = getattr(config, "problem_type", None)
     labels = int(getattr(config, "num_labels", 0) or 0)
     if kind == "multi_label_classification":
         raise UsageError(
-            f"{named} gives each class a yes or no of its own (multi-label), and an exit is sure "
-            "of one class of several. Such a model cannot be given exits."
+            f"{named} is multi-label (a yes or no per class), and exits choose one class of "
+            "several. Such a model cannot be given exits."
         )
     if kind == "regression" or labels == 1:
         raise UsageError(

@@ -41,7 +41,7 @@ def load_backbone(source: str | Path | nn.Module, *, trust_remote_code: bool = F
     """An encoder from a hub id, a folder or a module (whose layers are taken over, not copied).
 
     Args:
-        trust_remote_code: runs Python code that the source brings along; see `pretrained`.
+        trust_remote_code: runs Python code that comes with the source; see `pretrained`.
     """
     if isinstance(source, nn.Module):
         module = cast(PreTrainedModel, getattr(source, "base_model", source))

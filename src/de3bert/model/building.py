@@ -99,7 +99,7 @@ def dropout_of(backbone_config: Any) -> float:
             continue
         if not isinstance(value, int | float) or not 0 <= value <= 1:
             raise De3Error(
-                f"The backbone's config is damaged: {name} is a share from 0 to 1, got "
+                f"The backbone's config is damaged: {name} is a fraction from 0 to 1, got "
                 f"{value!r:.60}."
             )
         return float(value)

@@ -1,6 +1,6 @@
 """A cascade: a small complete model, then a big one that reads the text from scratch (CascadeBERT).
 
-To everybody else it is one encoder. Its layers are those of the small model, then those of the big
+To all other code it is one encoder. Its layers are those of the small model, then those of the big
 one; the first layer of the big model starts again from the big model's embedding of the batch. What
 a row has cost is therefore the number of its exit layer: 2 or 14 for a model of 2 layers before one
 of 12.

@@ -31,7 +31,7 @@ class EarlyExitConfig(PreTrainedConfig):
         prototypes: `linear` (the paper's), `identity` ("w/o PN") or `none`.
         heads: how logits come from the states: `linear`, `fused`, `attention`, `mixed`, or
             `attached` where the last is that of a classifier from elsewhere.
-        router: a part that says by itself when to leave: `lte`, `policy` or `none`.
+        router: a part that decides when to leave: `lte`, `policy` or `none`.
         base_depth: layers of the backbone that speed-ups refer to; more than the model's own when
             it was cut, less when it is a cascade.
         cascade: layers of a small complete model that stands before the backbone; 0: none.

@@ -127,7 +127,7 @@ class EarlyExitModel(PreTrainedModel):
             pooling: None takes what fits the backbone.
             prototypes: `linear`, `identity` or `none`; None takes the method's.
             exit_layers: layers with an exit, counted from 1; None puts one after every layer.
-            trust_remote_code: runs Python code that the backbone brings along.
+            trust_remote_code: runs Python code that comes with the backbone.
 
         Returns:
             The model in evaluation mode, as `from_pretrained` gives it, of the class for the task.

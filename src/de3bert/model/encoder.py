@@ -120,7 +120,7 @@ class Encoder(nn.Module):
         if len(recorded) != self.depth:
             raise De3Error(
                 f"{type(self.backbone).__name__} made {len(recorded)} layer calls where its config "
-                f"promises {self.depth}; this encoder cannot be cut at a layer."
+                f"says {self.depth}; this encoder cannot be cut at a layer."
             )
         last = None if self.token_exits is None else self.token_exits(input_ids)
         calls = [call for _, call in recorded]
@@ -190,8 +190,8 @@ def check_same_as_backbone(backbone: PreTrainedModel, layout: Layout) -> Encoder
         ) from error
     if not same:
         raise De3Error(
-            f"{type(backbone).__name__} does more than run its layers one after another, "
-            "so its states in the middle cannot be trusted; this family is not supported."
+            f"{type(backbone).__name__} does more than run its layers one after another, so its "
+            "intermediate states cannot be trusted; this family is not supported."
         )
     return encoder.train(was_training)
 

@@ -25,6 +25,6 @@ def failures_told() -> Iterator[None]:
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0] or type(error).__name__
         raise De3Error(
-            f"The model failed at run time: {printable(reason)[:300]}. Where its config was "
-            "changed by hand, copy the model again; where memory is short, take smaller batches."
+            f"The model failed at run time: {printable(reason)[:300]}. If its config was edited by "
+            "hand, copy the model again; if memory is short, use smaller batches."
         ) from error

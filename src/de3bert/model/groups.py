@@ -1,4 +1,4 @@
-"""The parts of a model that a phase of training may leave as they are."""
+"""The parts of a model that a phase of training may leave unchanged."""
 
 from __future__ import annotations
 

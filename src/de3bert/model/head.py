@@ -42,7 +42,7 @@ class Reading:
             past_learns: False lets no gradient through to the earlier exits.
         """
         remembered = 0 if self.memory is None else self.memory.shape[1]
-        if remembered != exit_index:  # else the wrong vectors would be summed without a word
+        if remembered != exit_index:  # else the wrong vectors would be summed silently
             raise ValueError(f"exit {exit_index} needs as many earlier vectors, got {remembered}")
         own = self.pooled.unsqueeze(1)
         if self.memory is None:

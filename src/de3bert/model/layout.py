@@ -48,8 +48,8 @@ FAMILIES = {
 }
 
 SHORTENS = (
-    "it shortens or pads the sequence between layers, "
-    "so a state in the middle is no reading of the text"
+    "it shortens or pads the sequence between layers, so an intermediate state does not represent "
+    "the text"
 )
 ONE_WAY = "as in a causal decoder; early exits need an encoder that reads both ways"
 REFUSED = {

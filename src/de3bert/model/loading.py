@@ -13,7 +13,8 @@ from de3bert.model.pretrained import from_pretrained, reason_of
 __all__ = ["read_model"]
 
 MISMATCH = "ignore_mismatched_sizes"  # how transformers says so, with advice that is not ours
-OTHER_SIZES = "its weights have other sizes than its config says (classes, exits, layers or widths)"
+OTHER_SIZES = "its weights do not have the sizes that its config says (classes, exits, layers or "
+"widths)"
 
 
 def read_model(source: str, dtype: str | None = None) -> EarlyExitModel:
@@ -49,8 +50,8 @@ def read_model(source: str, dtype: str | None = None) -> EarlyExitModel:
     strange = sorted(loaded[1]["unexpected_keys"])
     if strange:
         raise De3Error(
-            f"The weights in {source} are of another model than its config: {len(strange)} tensors "
-            f"have no place in it, the first is {strange[0]}."
+            f"The weights in {source} belong to another model than its config: {len(strange)} "
+            f"tensors do not fit it, the first is {strange[0]}."
         )
     model.knows_full_depth = True
     return model

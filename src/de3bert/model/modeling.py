@@ -56,7 +56,7 @@ class EarlyExitForSequenceClassification(EarlyExitModel):
 
 @MODELS.register("token-classification")
 class EarlyExitForTokenClassification(EarlyExitModel):
-    """A tagger of words with an exit after every layer.
+    """A token classifier with an exit after every layer.
 
     Told with `word_ids` which tokens are the pieces of a word, its outputs have a row for every
     word of the batch. Without, they are those of a token classifier of transformers: (rows, tokens,

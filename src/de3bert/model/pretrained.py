@@ -34,7 +34,7 @@ OF_THE_HUB = ("huggingface.co", "internet connection", "hf.co")
 def from_pretrained(
     loader: Any, source: str, *, trust_remote_code: bool = False, **options: Any
 ) -> Any:
-    """`loader.from_pretrained(source)` of any transformers class, without foreign code.
+    """`loader.from_pretrained(source)` of any transformers class, without third-party code.
 
     Args:
         loader: an auto class, a model, a config or a tokenizer class.
@@ -94,7 +94,7 @@ def read_whole(
 
 
 def from_config(loader: Any, config: Any) -> Any:
-    """`loader.from_config(config)`: a model without weights, and without foreign code."""
+    """`loader.from_config(config)`: a model without weights, and without third-party code."""
     check_sizes(config.to_dict(), "The model's config")
     return loader.from_config(config, trust_remote_code=False)
 
@@ -129,7 +129,7 @@ def _check_declarations(source: str, trusted: bool) -> None:
             if not trusted and "/" in str(config.get(key) or ""):
                 raise UsageError(
                     f'{path} asks for the attention code "{config[key]}" from the hub, which is '
-                    f'foreign code and is not run. Remove "{key}" from it.'
+                    f'third-party code and is not run. Remove "{key}" from it.'
                 )
         if name == "config.json":
             _check_weights(Path(source), config)
@@ -152,18 +152,17 @@ def _declaration(source: str, name: str) -> Path | None:
 
 
 def _check_weights(folder: Path, config: Mapping[str, Any]) -> None:
-    """A config must not promise many times the parameters that lie beside it.
+    """A config must not describe many times the parameters that are stored with it.
 
-    Whatever is missing would be made anew, and so fill the memory before anybody has noticed.
+    Missing weights would be initialised, which could fill the memory before anyone notices.
     """
     stored = sum(path.stat().st_size for kind in WEIGHTS for path in folder.glob(kind))
     promised = _parameters(config)
     check_limit("parameters", promised, f"The model {folder}")
     if stored and promised > stored / SMALLEST + SLACK:
         raise De3Error(
-            f"The config in {folder} promises about {promised:,} parameters, but the weights "
-            f"beside it have {stored:,} bytes: the two do not belong together. Copy the folder "
-            "again."
+            f"The config in {folder} describes about {promised:,} parameters, but its weights have "
+            f"{stored:,} bytes: the two do not belong together. Copy the folder again."
         )
 
 
@@ -195,7 +194,7 @@ def _foreign_code(source: str) -> UsageError:
             named.append(f"{name} names {code}"[:200])
     brings = f" ({'; '.join(named)})" if named else ""
     return UsageError(
-        f"{source} brings Python code of its own{brings}, which is not run. Use an encoder of a "
-        "family that transformers knows. If you have read that code and trust it, `de3 train` "
-        "and `de3 attach` take --trust-remote-code; models of de3bert never need it."
+        f"{source} comes with its own Python code{brings}, which is not run. Use an encoder of a "
+        "family that transformers knows. If you have read that code and trust it, `de3 train` and "
+        "`de3 attach` take --trust-remote-code; models of de3bert never need it."
     )

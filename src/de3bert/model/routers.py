@@ -19,7 +19,7 @@ class Router(nn.Module, ABC):
     """Base of all routers: the vector of an exit (rows, hidden) to a certainty (rows,).
 
     Args:
-        exits: number of exits before the last: nobody asks whether to leave at the end.
+        exits: number of exits before the last, where there is no choice to leave.
         options: of the method.
     """
 

@@ -23,8 +23,8 @@ class TextEncoder:
         marks = tokenizer.num_special_tokens_to_add(pair=False)
         if max_length <= marks:
             raise UsageError(
-                f"max_length is {max_length}, and {marks} tokens of every text are marks of the "
-                "tokenizer: nothing of the text would be left. Take a longer one."
+                f"max_length is {max_length}, and {marks} tokens of every text are special tokens: "
+                "nothing of the text would be left. Use a larger one."
             )
         tokenizer.padding_side = "right"
         self.tokenizer = tokenizer
@@ -77,8 +77,8 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False) -> PreTraine
     # A folder without a vocabulary gives a tokenizer that knows nothing, not an error.
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise De3Error(
-            f"The tokenizer of {source} has no words: the files of its vocabulary are missing "
-            "beside config.json (tokenizer.json, or vocab.txt and the like)."
+            f"The tokenizer of {source} has no vocabulary: its files (tokenizer.json, or vocab.txt "
+            "and the like) are missing from the model folder."
         )
     if not tokenizer.is_fast:
         raise De3Error(
@@ -98,6 +98,6 @@ def _check_answer(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         raise De3Error(f"The tokenizer of {source} cannot read a text: {reason}.") from error
     if missing := sorted({"input_ids", "attention_mask"} - names):
         raise De3Error(
-            f"The tokenizer of {source} does not give {missing[0]}, which an encoder reads: see "
+            f"The tokenizer of {source} does not return {missing[0]}, which an encoder reads: see "
             "model_input_names in its tokenizer_config.json."
         )

@@ -1,4 +1,4 @@
-"""Sentences of words to token rows that remember which piece belongs to which word."""
+"""Sentences (lists of words) to token rows that remember which piece belongs to which word."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def imitation(batch: ExitBatch) -> Tensor:
     if futures is None:
         had = "none" if batch.heads is None else type(batch.heads).__name__
         raise UsageError(
-            f'The loss "{NAME}" needs heads that foresee later states, but these are {had}. '
-            "Use a method whose heads have `futures`."
+            f'The loss "{NAME}" needs heads that predict later states, but these are {had}. Use a '
+            "method whose heads have `futures`."
         )
     return foresight_error(states, futures(states))
 

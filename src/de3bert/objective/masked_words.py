@@ -117,7 +117,7 @@ def _teacher_tokens(batch: ExitBatch, loss: str) -> Tensor:
 def _present(head: nn.Module | None, loss: str) -> nn.Module:
     if head is None:
         raise UsageError(
-            f'The loss "{loss}" needs a head that guesses words, which a phase with the hook '
-            '"masked_words" or "masked_teacher" lends it; there is none now.'
+            f'The loss "{loss}" needs a masked-language-modelling head, which a phase with the '
+            'hook "masked_words" or "masked_teacher" attaches; there is none now.'
         )
     return head

@@ -51,8 +51,8 @@ def internal_exits(batch: ExitBatch, loss: str) -> int:
     internal = batch.exit_logits.shape[1] - 1
     if internal < 1:
         raise UsageError(
-            f'The loss "{loss}" needs an exit before the last layer, but this model has one exit '
-            "alone. Name more in exit_layers."
+            f'The loss "{loss}" needs an exit before the last layer, but this model has only one '
+            "exit. Name more in exit_layers."
         )
     return internal
 

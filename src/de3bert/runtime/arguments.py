@@ -127,5 +127,5 @@ def _nearby(path: Path) -> str:
     """How far the path does lead."""
     for parent in path.parents:
         if parent.is_dir():
-            return f" The nearest that there is: {printable(str(parent.absolute()))}."
+            return f" The nearest existing folder: {printable(str(parent.absolute()))}."
     return ""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from de3bert.data.tokens import TokenRow, first_pieces
 from de3bert.errors import De3Error
 from de3bert.exits.token_layers import TokenLayers
-from de3bert.runtime.load import read_facts
+from de3bert.runtime.load import read_info
 from de3bert.runtime.manifest import Graph, Manifest
 from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.tokens import BundleEncoder
@@ -162,24 +162,26 @@ class BundleBackend:
         for layer, stretch in self.stretches.items():
             strange = sorted(set(stretch.inputs) - reads)
             if strange:
-                raise self._damaged(f"{stretch.name} reads {strange[0]!r:.60}, which nobody gives")
+                raise self._damaged(
+                    f"{stretch.name} reads {strange[0]!r:.60}, which no graph provides"
+                )
             final = layer == self.exit_layers[-1]
             needed = {"logits"} if final else {"logits", NEXT}
             needed |= {"certainty"} if self.has_router and not final else set()
             absent = sorted(needed - set(stretch.outputs))
             if absent:
-                raise self._damaged(f"{stretch.name} does not give {absent[0]!r}")
+                raise self._damaged(f"{stretch.name} does not provide {absent[0]!r}")
             classes = stretch.classes
             if classes is not None and classes != self.classes:
                 raise self._damaged(
-                    f"{stretch.name} tells {classes} classes apart, its config names {self.classes}"
+                    f"{stretch.name} has {classes} classes, its config has {self.classes}"
                 )
             reads = {HIDDEN, *self.manifest.context}
             reads |= {MEMORY} if NEXT_MEMORY in stretch.outputs else set()
 
     def _damaged(self, reason: str) -> De3Error:
         return De3Error(
-            f"The bundle {self.folder} is damaged: {reason}. Its parts are of different models; "
+            f"The bundle {self.folder} is damaged: {reason}. Its parts come from different models; "
             "export it again."
         )
 
@@ -240,7 +242,7 @@ class BundleBackend:
         try:
             feeds = {n: _cut(state.feeds[n], axes, keep, longest) for n, axes in self.axes.items()}
         except (LookupError, ValueError) as error:
-            raise self._damaged("its graphs do not hand on what its manifest says") from error
+            raise self._damaged("its graphs do not pass on what its manifest says") from error
         if MEMORY in state.feeds:
             feeds[MEMORY] = np.compress(keep, state.feeds[MEMORY], axis=0)
         ids = None if state.word_ids is None else state.word_ids[keep, :longest]
@@ -259,7 +261,7 @@ class BundleBackend:
 def read_bundle(folder: Path) -> tuple[ModelInfo, Manifest]:
     """What a bundle says of itself, all of its files checked; no graph is opened yet."""
     manifest = Manifest.read(folder)
-    return read_facts(folder), manifest
+    return read_info(folder), manifest
 
 
 def _cut(

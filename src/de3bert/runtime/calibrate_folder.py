@@ -113,7 +113,7 @@ def calibrate_model(
         if len(unlabelled) < MINIMUM_ROWS and not force:
             raise UsageError(
                 f"{unlabelled.source} gives {len(unlabelled)} texts, too few to fit a threshold "
-                f"to: it takes at least {MINIMUM_ROWS}, and better hundreds."
+                f"to: at least {MINIMUM_ROWS} are needed, and hundreds are better."
             )
         texts = replace(unlabelled, labels=None)
         traffic = trace_table(load(folder, backend=backend), texts, **asked)  # type: ignore[arg-type]
@@ -139,7 +139,7 @@ def _known_rows(trace: Trace, info: ModelInfo) -> list[str]:
         return []
     return [
         "the exits were fitted with these rows, or their strengths chosen on them, so the promise "
-        "is a little too good; give rows that neither training nor fit has seen"
+        "is slightly optimistic; give rows that were used in neither training nor fitting"
     ]
 
 

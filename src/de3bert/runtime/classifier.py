@@ -108,7 +108,7 @@ class Classifier(Loaded, Generic[Answer]):
         are those of one-by-one prediction, whatever the batch size.
 
         Bandits and controllers (`keep`) learn as they answer: rows are taken in input order, and
-        the next call with the same policy goes on from there, until `forget`.
+        the next call with the same policy continues from there, until `forget`.
         """
         size = checked_count("batch_size", batch_size)
         chosen = self.policy(point, policy)
@@ -135,7 +135,7 @@ class Classifier(Loaded, Generic[Answer]):
         return run_sorted(self.backend, rows, policy, batch_size)
 
     def forget(self) -> None:
-        """Lets bandits and controllers start anew, as if nothing had been predicted yet."""
+        """Resets bandits and controllers, as if nothing had been predicted yet."""
         with self._learning:
             self._learners.clear()
 
@@ -145,11 +145,11 @@ class Classifier(Loaded, Generic[Answer]):
             return {str(rule): learner.to_json() for rule, learner in self._learners.items()}
 
     def resume(self, learned: Mapping[str, Any]) -> None:
-        """Goes on from what `learned` gave, in this process or another."""
+        """Continues from what `learned` returned, in this process or another."""
         for line, state in learned.items():
             rule = self.policy(policy=line).rule
             if not isinstance(rule, BanditRule | KeepRule) or not isinstance(state, Mapping):
-                raise De3Error(f"`{shown(line)}` is no policy that learns as it answers.")
+                raise De3Error(f"`{shown(line)}` is not a policy that learns as it answers.")
             with self._learning:
                 learner = rule.fresh(self.backend.exit_layers)
                 learner.resume(state)
@@ -296,7 +296,7 @@ class Classifier(Loaded, Generic[Answer]):
             self._check_prototypes()
         if policy.needs_certainty and not self.has_router:
             raise UsageError(
-                f"The policy `{policy}` reads how sure a router is, but this model has none "
+                f"The policy `{policy}` reads the certainty of a router, but this model has none "
                 f"(method {self.info.method}). Use an entropy policy such as `entropy < 0.2`."
             )
 

@@ -5,7 +5,7 @@ With words that halt one by one a sentence leaves when all of them are done. Lay
 all tokens of a sentence that is still there and halted words are put back, so that time follows the
 sentences and not the words; word-layers are what the authors count.
 
-It knows nothing of tensors: a back end runs the layers and hands over each exit's outputs as
+It knows nothing of tensors: a back end runs the layers and returns each exit's outputs as
 arrays; the policy, the same object as in replay, decides.
 """
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from de3bert.data.tokens import Encoded, TokenRow, by_length, sentence_of, units_of
 from de3bert.exits import ExitView, Policy
 from de3bert.exits.bandit import CONFIDENCE_SIGNAL, Bandit
-from de3bert.exits.fold import Fold
+from de3bert.exits.exit_state import ExitState
 from de3bert.exits.keeping import Keeper
 from de3bert.runtime.model_info import ModelInfo
 from de3bert.tasks.task import Outcome
@@ -57,7 +57,7 @@ class Backend(Protocol):
     ) -> tuple[Any, NDArray[np.float32] | None]:
         """Runs on to the exit at `layer`: the state there, and its logits (units, classes).
 
-        With `read=False` nobody looks at this exit, and there are no logits.
+        With `read=False` this exit is not read, and there are no logits.
         """
 
     def distances(self, state: Any, layer: int) -> NDArray[np.float32]:
@@ -76,8 +76,8 @@ class Backend(Protocol):
 def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Outcome:
     """Runs one batch; each row stops at the exit its policy allows, whatever the others do."""
     final = backend.exit_layers[-1]
-    fold = Fold(policy, len(batch), backend.exit_layers, sentence_of(batch))
-    outcome = _blank(backend, len(fold.units))
+    exit_state = ExitState(policy, len(batch), backend.exit_layers, sentence_of(batch))
+    outcome = _blank(backend, len(exit_state.units))
     state = backend.start(batch)
     for layer in backend.exit_layers:
         read = layer == final or policy.reads(layer)
@@ -85,7 +85,7 @@ def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Ou
         if logits is None:
             continue
         if layer == final:
-            now = ~fold.done
+            now = ~exit_state.done
         else:
             # Distances cost time; the policy asks for them only where the logits do not decide.
             fetch = functools.partial(backend.distances, state, layer)
@@ -95,18 +95,18 @@ def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Ou
                 fetch=fetch if policy.needs_distances else None,
                 certainty=backend.certainty(state, layer) if policy.needs_certainty else None,
             )
-            now = fold.step(view)
+            now = exit_state.step(view)
             if not now.any():
                 continue
-        outcome.exit_layers[fold.units[now]] = layer
-        outcome.logits[fold.units[now]] = logits[now]
-        stays = fold.drop(now)
+        outcome.exit_layers[exit_state.units[now]] = layer
+        outcome.logits[exit_state.units[now]] = logits[now]
+        stays = exit_state.drop(now)
         if not stays.any():
             break
         if not stays.all():
             state = backend.keep(state, stays)
-        if fold.sentence is not None and fold.done.any():
-            state = backend.halt(state, fold.done)
+        if exit_state.sentence is not None and exit_state.done.any():
+            state = backend.halt(state, exit_state.done)
     return outcome
 
 

@@ -1,6 +1,6 @@
 """Which other files an ONNX graph reads its weights from, found without any ONNX library.
 
-A graph may keep weights in files beside it and names them itself: `../../etc/passwd` is a name like
+A graph may keep weights in separate files and names them itself: `../../etc/passwd` is a name like
 any other. So the names are read before ONNX Runtime follows them. Only as much of the protobuf
 format is understood as leads to tensors; everything else is stepped over.
 """

@@ -88,8 +88,8 @@ def check_hub(source: str, wanted: str, how: Fetching) -> None:
         from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
     except ImportError as error:
         raise De3Error(
-            f'There is no folder "{printable(source)}" here, and to fetch models from the hub '
-            'takes: pip install "de3bert[train]"'
+            f'There is no folder "{printable(source)}" here, and fetching models from the hub '
+            'needs: pip install "de3bert[train]"'
         ) from error
     cached = try_to_load_from_cache(source, "config.json", **how.place)
     if isinstance(cached, str):
@@ -102,10 +102,10 @@ def check_hub(source: str, wanted: str, how: Fetching) -> None:
         except RevisionNotFoundError as error:
             raise _absent(source, how, "the hub has no such revision of it") from error
         except RepositoryNotFoundError as error:
-            why = "the hub has none either (or not for you: private and gated ones take a token)"
+            why = "the hub has none that you can access (private and gated ones need a token)"
             raise _absent(source, how, why) from error
         except Exception as error:  # a kind for every way of having no network
-            raise _absent(source, how, "the hub cannot be asked now") from error
+            raise _absent(source, how, "the hub cannot be reached now") from error
         found = (known.config or {}).get("model_type", wanted)
     if found != wanted:
         raise no_exits(f"{source} on the hub is", found, source)

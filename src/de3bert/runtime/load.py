@@ -18,7 +18,7 @@ from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.threads import check_threads
 from de3bert.tasks import Task, task_of
 
-__all__ = ["check_folder", "load", "read_config", "read_facts", "reopen", "task_of_model"]
+__all__ = ["check_folder", "load", "read_config", "read_info", "reopen", "task_of_model"]
 
 MODEL_TYPE = "de3bert"
 UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers does not write down
@@ -45,8 +45,9 @@ def load(
             `de3 train` writes it, or the hub id of either.
         device: of a model folder: "cpu", "cuda" ...; by default a GPU when there is one.
         threads: by default one per core. All bundles of a process share one pool of threads.
-        spin: of a bundle: whether threads wait for work awake (fastest on cores of one's own) or
-            asleep (better on cores that other work keeps busy). Those of OpenVINO always sleep.
+        spin: of a bundle: whether threads spin while they wait for work (fastest on dedicated
+            cores) or sleep (better on cores that are busy with other work). Those of OpenVINO
+            always sleep.
         backend: what runs it. A model folder is run by "torch"; a bundle by "onnx" (the default)
             or "openvino", which give the same answers.
         dtype: of a model folder: "float32", "bfloat16", "float16" or such a `torch.dtype`; by
@@ -61,7 +62,7 @@ def load(
         >>> clf = de3bert.load("runs/demo/model")
         >>> clf.predict(["a joy from start to finish"])
 
-    A tagger takes sentences, lists of words, in place of texts, and answers with their tags.
+    A tagger takes sentences (lists of words) instead of texts, and answers with their tags.
     """
     named, threads = checked_source(source), check_threads(threads)
     place, asked, precision = checked_device(device), checked_backend(backend), checked_dtype(dtype)
@@ -92,7 +93,7 @@ def _folder(named: str, how: Fetching) -> Path:
     else:
         folder = fetched(named, MODEL_TYPE, how)
     check_folder(folder)
-    read_facts(folder)
+    read_info(folder)
     return folder
 
 
@@ -101,13 +102,14 @@ def reopen(opening: Opening) -> Classifier[Any]:
     folder = Path(opening.source)
     if folder.is_absolute() and not folder.exists():
         raise De3Error(
-            f"The classifier was loaded from {printable(opening.source)}, and that folder is gone. "
-            "A classifier travels without its weights: both ends need the folder."
+            f"The classifier was loaded from {printable(opening.source)}, and that folder no "
+            "longer exists. A pickled classifier does not contain its weights: both processes need "
+            "the folder."
         )
     return load(**vars(opening))
 
 
-def read_facts(folder: Path) -> ModelInfo:
+def read_info(folder: Path) -> ModelInfo:
     """What the config says, before anything heavy is imported or read."""
     try:
         return ModelInfo.of({"id2label": UNNAMED, **read_config(folder)})
@@ -123,9 +125,9 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
 
 def task_of_model(source: str | Path) -> Task[Any]:
-    """The task of a model that is not loaded yet; De3Error for one that nobody knows.
+    """The task of a model that is not loaded yet; De3Error for an unknown one.
 
-    Of a model that cannot be asked it is the commonest: what is wrong with it says `load`.
+    A model whose config cannot be read counts as the default task: `load` reports what is wrong.
     """
     folder, config = Path(checked_source(source)), None
     if (folder / "config.json").is_file():

@@ -43,7 +43,8 @@ class Loaded:
     """A model with its tokenizer.
 
     It can be pickled, copied and sent to other processes: what travels is where it was loaded from
-    and how, and the folder is opened anew at the other end. What a bandit has learned stays behind.
+    and how, and the folder is opened again in the other process. What a bandit has learned is
+    not sent.
     """
 
     opening: Opening | None = None  # set by `de3bert.load`
@@ -105,8 +106,8 @@ class Loaded:
         if default != FULL and default not in self.points:
             raise De3Error(
                 f'The config of {self.source} names the default point "{default}", which it does '
-                f"not hold (it has: {cut_list(sorted(self.points)) or 'none'}). Ask for a point by "
-                'name ("full" is always there), or calibrate with --default.'
+                f"not have (it has: {cut_list(sorted(self.points)) or 'none'}). Ask for a point by "
+                'name ("full" is always available), or calibrate with --default.'
             )
         return default
 

@@ -1,6 +1,6 @@
 """The manifest of a bundle: what is in it, which graph does what, and a hash of every file.
 
-A bundle is a closed folder. Whoever made it may be a stranger: nothing outside the folder is read
+A bundle is a self-contained folder. Its author may be untrusted: nothing outside the folder is read
 because the manifest or a graph names it, and nothing inside that the manifest does not know.
 """
 
@@ -73,7 +73,7 @@ class Known(ManifestPart):
 
     Attributes:
         next: what it may be as well, while it is being changed: a process that is killed between
-            the file and the manifest leaves a bundle that is still sound.
+            the file and the manifest leaves a bundle that is still valid.
     """
 
     bytes: StrictInt = Field(ge=0)
@@ -182,14 +182,14 @@ class Manifest(ManifestPart):
         check_limit("tokenizer", self.files["tokenizer.json"].bytes, str(folder / "tokenizer.json"))
 
     def _check_graphs(self, folder: Path) -> None:
-        """One graph behind the other, from the first layer on, each of a known file."""
+        """Consecutive graphs, from the first layer on, each of a known file."""
         check_limit("layers", self.graphs[-1].last, str(folder / MANIFEST))
         before = 0
         for graph in self.graphs:
             if graph.first != before + 1 or graph.last < graph.first:
                 raise De3Error(
-                    f"{folder / MANIFEST} is damaged: its graphs are not one behind the other "
-                    f"(layers {graph.first} to {graph.last} after layer {before}). {_again(folder)}"
+                    f"{folder / MANIFEST} is damaged: its graphs are not consecutive (layers "
+                    f"{graph.first} to {graph.last} after layer {before}). {_again(folder)}"
                 )
             before = graph.last
         used = {name for graph in self.graphs for name in (graph.file, graph.distances) if name}
@@ -201,8 +201,8 @@ class Manifest(ManifestPart):
         unknown = sorted(name for name in names if name not in self.files)
         if unknown:
             raise De3Error(
-                f"The bundle {folder} is not closed: {user} uses {printable(unknown[0])!r:.80}, "
-                f"which its manifest does not list. {_again(folder)}"
+                f"The bundle {folder} is not self-contained: {user} uses "
+                f"{printable(unknown[0])!r:.80}, which its manifest does not list. {_again(folder)}"
             )
 
     def write(self, folder: Path) -> None:
@@ -253,7 +253,7 @@ def check_inside(folder: Path, name: str) -> None:
     real = Path(os.path.realpath(folder / name))
     if not any(real.is_relative_to(home) for home in _homes(folder)):
         raise De3Error(
-            f"The bundle {folder} is not closed: {name} is a link to a place outside of it. "
+            f"The bundle {folder} is not self-contained: {name} is a link to a path outside of it. "
             f"Copy the bundle with its files. {_again(folder)}"
         )
 
@@ -278,7 +278,7 @@ def sha256(path: Path) -> str:
 def _first(error: Exception) -> str:
     """The first thing that is wrong with a document, and where it is."""
     if not isinstance(error, ValidationError):
-        return "it is nested too deep"
+        return "it is nested too deeply"
     found = error.errors()[0]
     return printable(f"{'.'.join(map(str, found['loc']))[:80]}: {found['msg']}")[:200]
 

@@ -33,9 +33,9 @@ class ModelInfo:
     family: str
     hidden_size: int
     base_depth: int  # layers that speed-ups refer to: of the backbone, where the model is not whole
-    router: str = "none"  # what says by itself how sure an exit is
+    router: str = "none"  # what estimates how sure an exit is
     adapted_to: Mapping[str, Any] | None = None  # the unlabelled rows prototypes were moved to
-    numbered_labels: bool = False  # a number in rows of its data is the place of a class
+    numbered_labels: bool = False  # a number in rows of its data is a class index
     fitted: Mapping[str, Any] | None = None  # the rows that exits were fitted to, and how
     text_pairs: bool | None = None  # whether a row is a pair of texts; None: not known
     plugins: tuple[str, ...] = ()  # modules outside this package whose parts the model has
@@ -44,7 +44,7 @@ class ModelInfo:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> ModelInfo:
-        """Reads a config as JSON has it; De3Error names what is missing or makes no sense."""
+        """Reads a config as JSON has it; De3Error names what is missing or invalid."""
         check_sizes(config, "The model's config")
         try:
             info = cls(
@@ -86,11 +86,11 @@ def _label_names(given: Mapping[str, Any]) -> tuple[str, ...]:
     names = {int(key): str(name) for key, name in given.items()}
     if len(names) < 2 or sorted(names) != list(range(len(names))):
         raise ValueError(
-            f"id2label names the classes {cut_list(sorted(names))}; they count from 0, without a "
-            "gap, and are at least two"
+            f"id2label names the classes {cut_list(sorted(names))}; they must count from 0 without "
+            "gaps, and there must be at least two"
         )
     if len(set(names.values())) < len(names):
-        raise ValueError("id2label gives two classes one name")
+        raise ValueError("id2label gives two classes the same name")
     return tuple(names[index] for index in range(len(names)))
 
 

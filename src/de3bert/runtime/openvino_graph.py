@@ -47,7 +47,7 @@ class OpenVinoGraph:
         except Exception as error:  # OpenVINO's errors are bare RuntimeErrors
             raise De3Error(
                 f"The graph {path} could not be loaded by OpenVINO: {_reason(error)}. If it is "
-                "sound, ONNX Runtime reads it: take the back end onnx."
+                "valid, ONNX Runtime can read it: use the back end onnx."
             ) from error
         self.inputs = [_name(given) for given in self.compiled.inputs]
         self.outputs = [_name(given) for given in self.compiled.outputs]
@@ -58,7 +58,7 @@ class OpenVinoGraph:
     def run(self, feeds: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
         for name, rows in self._rows.items():
             if (largest := int(feeds[name].max())) >= rows:
-                raise ValueError(f"{name} has the number {largest}, its table {rows} rows")
+                raise ValueError(f"{name} has the id {largest}, its table {rows} rows")
         try:
             request = self._idle.pop()
         except IndexError:

@@ -159,12 +159,12 @@ def write_profile(folder: str | Path, cost: CostModel) -> Path:
 
 
 def known_profile(folder: str | Path) -> CostModel:
-    """The profile of a folder; UsageError when it was not measured yet."""
+    """The profile of a folder; UsageError when it has not been measured yet."""
     check_folder(Path(folder))
     cost = read_profile(folder, weights_sha256(folder))
     if cost is None:
         raise UsageError(
-            f"{folder} was not measured on this machine yet. Run first: de3 profile {folder}"
+            f"{folder} has not been profiled on this machine yet. Run first: de3 profile {folder}"
         )
     return cost
 

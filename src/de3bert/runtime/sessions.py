@@ -3,7 +3,7 @@
 A session with threads of its own keeps them spinning for work. A bundle has a session per exit, and
 on cores that are not idle twelve such pools fight one another. So all sessions of a process share
 one pool, which ONNX Runtime lets a process size once. Its threads spin too, which is fastest on
-cores of one's own; on cores shared with others, threads that sleep (`spin=False`) are better.
+dedicated cores; on cores shared with others, threads that sleep (`spin=False`) are better.
 
 Measured with a 12 x 384 bundle, 16 tokens, full depth, two threads on two cores, median ms:
 

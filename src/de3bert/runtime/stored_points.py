@@ -22,7 +22,7 @@ __all__ = ["check_place", "check_point_name", "store_points"]
 POINT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 RESERVED = {
     "full": "full depth, which every model has",
-    "default": "the point that is used when none is asked for",
+    "default": "the point that is used when none is given",
 }
 
 
@@ -62,7 +62,8 @@ def _take_in(
     stored = {} if replace else config.get("operating_points") or {}
     if not isinstance(stored, dict):
         raise De3Error(
-            "The config is damaged: its operating points are no JSON object. Copy the model again."
+            "The config is damaged: its operating points are not a JSON object. Copy the model "
+            "again."
         )
     config["operating_points"] = stored | {point.name: point.to_json() for point in points}
     if replace:
@@ -75,7 +76,7 @@ def check_place(folder: str | Path) -> None:
     """An error where no point can be stored; for before the work, whose end stores it."""
     folder = Path(folder)
     if not folder.exists():
-        raise UsageError(f"{folder} is not a folder here; points are stored in a model folder.")
+        raise UsageError(f"{folder} is not a local folder; points are stored in a model folder.")
     check_folder(folder)
     check_file_place(folder / "config.json")
 

@@ -47,14 +47,14 @@ class StreamCounts:
         more = " ..." if self.faults > len(self.places) else ""
         return (
             f"{self.faults} of {self.rows} rows could not be answered "
-            f"({', '.join(self.places)}{more}); in their place stands why, under `error`."
+            f"({', '.join(self.places)}{more}); their lines give the reason under `error`."
         )
 
 
 class Ahead:
     """Rows that a thread of its own reads ahead, up to some thousand.
 
-    Whoever takes gets what is there and waits only when there is nothing: input that pauses is
+    The consumer gets what is there and waits only when there is nothing: input that pauses is
     answered in its pauses, a fast file fills whole windows.
     """
 
@@ -118,7 +118,7 @@ class Ahead:
                 self._changed.notify_all()
 
     def _keep(self, row: Row) -> bool:
-        """Waits for room; False when nobody wants rows any more."""
+        """Waits for space; False when no more rows are wanted."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_room())
             self._held.append(row)
@@ -142,7 +142,7 @@ def answered(
 ) -> Iterator[list[dict[str, Any]]]:
     """Windows of answers in the order of the rows: each row's own columns, then the answer.
 
-    A row that cannot be answered has `error` and its place instead; with `strict` it ends the
+    A row that cannot be answered has `error` and its position instead; with `strict` it ends the
     stream. A column with a name of ours is kept under `input_NAME`.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a model is, in a few info."""
+"""What a model is, in a few values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["summarise"]
 
 
 def summarise(classifier: Classifier[Any]) -> dict[str, Any]:
-    """ModelInfo for people and scripts, plain JSON values."""
+    """A summary for people and scripts, in plain JSON values."""
     config = classifier.info
     return {
         "task": config.task,

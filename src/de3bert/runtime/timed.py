@@ -1,4 +1,4 @@
-"""Measured beside predicted: real latencies of some policies along a curve."""
+"""Measured against predicted: real latencies of some policies along a curve."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class BundleEncoder:
     """A tokenizer with the model's length limit.
 
     Files from the hub often ask for a fixed padding to 128 tokens, which would make a text of five
-    words as dear as a long one: whatever padding and cutting a file asks for is switched off.
+    words as costly as a long one: any padding and truncation that a file asks for is switched off.
 
     Args:
         unknown: where rows are sentences of words, what stands for a word that gives no token; None
@@ -41,7 +41,7 @@ class BundleEncoder:
         if max_length <= marks:
             raise De3Error(
                 f"The bundle's config is damaged: max_length is {max_length}, and {marks} tokens "
-                "of every text are marks of the tokenizer."
+                "of every text are special tokens."
             )
         # At which end a text is cut belongs to the model: the exporter writes it into the file.
         side = (tokenizer.truncation or {}).get("direction", "right")

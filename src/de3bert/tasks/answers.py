@@ -48,7 +48,7 @@ class Prediction(Answer):
 class TaggedSentence(Answer):
     """The tags of one sentence; every tuple has an entry for each word.
 
-    A word behind the model's length limit has no answer: its entries are None.
+    A word beyond the model's length limit has no answer: its entries are None.
 
     Attributes:
         exit_layers: the layer that answered, counted from 1.

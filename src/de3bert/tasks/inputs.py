@@ -1,7 +1,7 @@
 """Texts and sentences in whatever Python users hold them, as plain lists of plain strings.
 
-A bundle and a model folder take the same things, because both come through here. What is no text is
-refused with its place, its type and what is accepted, before a tokenizer sees it.
+A bundle and a model folder take the same things, because both come through here. What is not a text
+is refused with its position, its type and what is accepted, before a tokenizer sees it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def as_texts(given: Any, of_pairs: bool | None, first: int | None = None) -> lis
     other = next((index for index, kind in enumerate(kinds) if kind != kinds[0]), None)
     if other is not None:
         raise UsageError(
-            f"{_place('Text', other, len(rows), first)} is not of the kind of the first: give "
+            f"{_place('Text', other, len(rows), first)} is not of the same kind as the first: give "
             "single texts or pairs of texts, not both in one call."
         )
     if made and of_pairs is not None and kinds[0] != of_pairs:
@@ -80,7 +80,7 @@ def _rows_of(given: Any, accepted: str) -> Iterable[Any]:
     dimensions = getattr(given, "ndim", 1)
     listed = next((name for name in LISTED if callable(getattr(given, name, None))), None)
     if isinstance(given, NO_ROWS) or dimensions == 0 or not (listed or isinstance(given, Iterable)):
-        raise UsageError(f"These are no texts but {kind_of(given)}: {shown(given)}. {accepted}")
+        raise UsageError(f"These are not texts but {kind_of(given)}: {shown(given)}. {accepted}")
     if dimensions != 1:
         raise UsageError(
             f"These texts come as {kind_of(given)} of {dimensions} dimensions; give one column of "
@@ -107,9 +107,9 @@ def _text(value: object, place: str, accepted: str = ACCEPTED) -> str:
     if _is_missing(value):
         raise UsageError(f"{place} is missing ({shown(value)}). Leave it out. {accepted}")
     if not isinstance(value, str):
-        raise UsageError(f"{place} is no text but {kind_of(value)}: {shown(value)}. {accepted}")
+        raise UsageError(f"{place} is not a text but {kind_of(value)}: {shown(value)}. {accepted}")
     if not value.strip():
-        raise UsageError(f"{place} has nothing in it: {shown(value)}. Leave it out. {accepted}")
+        raise UsageError(f"{place} is empty: {shown(value)}. Leave it out. {accepted}")
     try:
         check_limit("text", len(value.encode("utf-8")), place)
     except UnicodeEncodeError as error:
@@ -123,14 +123,12 @@ def _text(value: object, place: str, accepted: str = ACCEPTED) -> str:
 def _words(value: Any, place: str) -> list[str]:
     if isinstance(value, str):
         raise UsageError(
-            f"{place} is not a list of words with something in each: {shown(value)}. This model "
-            "tags words; split texts into words first."
+            f"{place} is not a list of non-empty words: {shown(value)}. This model tags words; "
+            "split texts into words first."
         )
     words = as_rows(value, SENTENCES) if isinstance(value, Iterable) else None
     if not words:
-        raise UsageError(
-            f"{place} is not a list of words with something in each: {shown(value)}. {SENTENCES}"
-        )
+        raise UsageError(f"{place} is not a list of non-empty words: {shown(value)}. {SENTENCES}")
     return [
         _text(word, f"{place}, word {number},", SENTENCES)
         for number, word in enumerate(words, start=1)

@@ -64,7 +64,7 @@ class Task(ABC, Generic[Answer]):
         splits_words: whether a row is a list of words.
         metrics: those there are, by name.
         samples: inputs of all kinds and lengths, to compare two models on.
-        cut: what to say of rows that were cut, with their `{count}` and the `{limit}`.
+        cut: what to say about rows that were truncated, with their `{count}` and the `{limit}`.
     """
 
     name: ClassVar[str]
@@ -103,7 +103,7 @@ class Task(ABC, Generic[Answer]):
 
     @abstractmethod
     def inputs(self, given: Any, pairs: bool | None, first: int | None = None) -> list[Any]:
-        """The rows of a call from Python as plain lists and strings; what is no row is refused.
+        """The rows of a call from Python as plain lists and strings; anything else is refused.
 
         Args:
             pairs: whether the model reads pairs of texts; None when it is not known.
@@ -115,7 +115,7 @@ class Task(ABC, Generic[Answer]):
         """One row as it is typed on a command line."""
 
     def unit_labels(self, table: Table[Any]) -> Iterable[Any]:
-        """The labels of all units of a table as they are given there."""
+        """The labels of all units of a table, as given there."""
         return table.labels or ()
 
     @abstractmethod
@@ -138,7 +138,7 @@ class Task(ABC, Generic[Answer]):
     def split(
         self, numbers: Any, share: float, seed: int, names: Sequence[str]
     ) -> tuple[Integers, Integers]:
-        """Rows to train on, and a share of them to hold for calibration."""
+        """Rows to train on, and a share of them to hold out for calibration."""
 
     def policy(self, line: str) -> Policy:
         """One line of text as a policy of this task."""
@@ -210,7 +210,7 @@ class Task(ABC, Generic[Answer]):
     def check_single(self, source: object, what: str, why: str) -> None:
         """UsageError for what is only for rows of one unit."""
         if self.joint:
-            raise UsageError(f"{source} tags words, and {what} is for classifiers of texts: {why}.")
+            raise UsageError(f"{source} is a tagger, and {what} is for text classifiers: {why}.")
 
 
 TASKS: Registry[Task[Any]] = Registry("task")

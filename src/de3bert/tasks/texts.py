@@ -42,7 +42,7 @@ class TextClassification(Task[Prediction]):
         ),
         ((SENTENCE, "and another one"), ("one", SENTENCE * 2)),
     )
-    cut = "{count} texts were cut to {limit} tokens"
+    cut = "{count} texts were truncated to {limit} tokens"
 
     def read(self, source: object, **options: Any) -> Table:
         return read_table(source, **options)

@@ -1,4 +1,4 @@
-"""Token classification: a row is a sentence of words, each with a tag of its own."""
+"""Token classification: a row is a sentence, a list of words with a tag each."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ NO_PAIRS = "A tagger reads sentences, not pairs: leave out {}."
 class TokenClassification(Task[TaggedSentence]):
     name = "token-classification"
     row = counted = "sentences"
-    describes = "tagger of words"
+    describes = "tagger"
     example = '["some", "words"]'
     answer = TaggedSentence
     joint = True
     splits_words = True
     metrics = WORD_METRICS
     samples = (tuple(text.split() for text in TextClassification.samples[0]),)
-    cut = "{count} sentences were cut to {limit} tokens; the words behind have no tags"
+    cut = "{count} sentences were truncated to {limit} tokens; the words after that have no tags"
 
     def read(
         self,

@@ -1,4 +1,4 @@
-"""Prototypes moved to data of another kind, without labels: the paper's answer to shifted data."""
+"""Prototypes moved to data from another domain, without labels: the paper on shifted data."""
 
 from __future__ import annotations
 
@@ -82,13 +82,15 @@ class Adapted:
         empty = [f"{each.label} (layer {each.layer})" for each in self.moved if not each.rows]
         found = []
         if self.truncated:
-            found.append(f"{self.truncated} of {self.rows} texts were cut to the model's length")
+            found.append(
+                f"{self.truncated} of {self.rows} texts were truncated to the model's length"
+            )
         if empty:
             named = cut_list(empty)
-            found.append(f"no row is nearest to these, which keep their prototypes: {named}")
+            found.append(f"no row is nearest to these prototypes, which stay unchanged: {named}")
         if self.unsettled:
             layers = ", ".join(map(str, self.unsettled))
-            found.append(f"K-means had not come to rest at layers {layers}")
+            found.append(f"K-means did not converge at layers {layers}")
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -114,7 +116,7 @@ def adapt_model(
     its centres are the new ones. Nothing else of the model changes, and no label is read.
 
     Args:
-        model: a model folder with prototypes; it stays as it is.
+        model: a model folder with prototypes; it is not changed.
         table: the rows.
         rows: at most so many, drawn at random; None takes all.
         distance: of K-means: `cosine`, as exits measure it, or `euclidean`. The paper does not
@@ -132,7 +134,7 @@ def adapt_model(
     encoder = TextEncoder(load_tokenizer(str(source)), loaded.config.max_length)
     vectors, cut = _projected(loaded, encoder, table, batch_size, progress)
     if not torch.isfinite(vectors).all():
-        raise De3Error(f"{source} is damaged: what its exits read of the rows are no numbers.")
+        raise De3Error(f"{source} is damaged: the vectors that its exits read are not finite.")
     old = bank.vectors.clone()
     found = _move(bank, vectors, distance)
     layers = (loaded.config.exit_layers or [])[:-1]
@@ -166,8 +168,8 @@ def _prototypes(model: EarlyExitModel, source: Path) -> PrototypeBank:
 def _check_rows(table: Table, names: tuple[str, ...]) -> None:
     if len(table) < len(names):
         raise UsageError(
-            f"{table.source} gives {len(table)} rows for {len(names)} classes; to find where the "
-            "classes lie takes at least as many rows, and better hundreds."
+            f"{table.source} gives {len(table)} rows for {len(names)} classes; at least one row "
+            "per class is needed, and hundreds are better."
         )
 
 

@@ -1,4 +1,4 @@
-"""Which models can be adapted, and to which places; found out before torch is loaded."""
+"""Which models can be adapted, and where to; found out before torch is loaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["check_adaptation"]
 
 
 def check_adaptation(source: Path, out: Path, overwrite: bool) -> None:
-    """Refuses a model without prototypes, and a place where no model can be written."""
+    """Refuses a model without prototypes, and a location where no model can be written."""
     _check_model(source)
     _check_out(source, out, overwrite)
 
@@ -23,7 +23,7 @@ def _check_model(source: Path) -> None:
     if (source / "manifest.json").exists():
         raise UsageError(
             f"{source} is a bundle, whose prototypes are part of its graphs. Adapt the model "
-            "folder it was made of, then export that: de3 export"
+            "folder it was exported from, then export that: de3 export"
         )
     if not is_finished(source):
         raise UsageError(
@@ -41,7 +41,7 @@ def _check_model(source: Path) -> None:
 def _check_out(source: Path, out: Path, overwrite: bool) -> None:
     if out.resolve().is_relative_to(source.resolve()):
         raise UsageError(
-            f"{out} is the model itself or lies in it, and the model stays as it is. "
+            f"{out} is the model folder itself or inside it, and the model must stay unchanged. "
             "Choose another --out."
         )
     check_place(out, overwrite)

@@ -42,8 +42,8 @@ def our_name(path: list[str], value: Any) -> tuple[list[str], Any]:
         return ["train", "group_by_length"], _grouped(value)
     if name == "warmup_steps" and isinstance(value, int | float) and value >= 1:
         raise UsageError(
-            f"train.warmup_steps is a share of all steps here, below 1, got {value:g}. Divide by "
-            "the number of steps, or leave it out."
+            f"train.warmup_steps is a fraction of all steps here, below 1, got {value:g}. Divide "
+            "by the number of steps, or leave it out."
         )
     return ["train", NAMES.get(name, name)], value
 
@@ -63,7 +63,7 @@ def with_our_names(settings: Mapping[str, Any]) -> dict[str, Any]:
         (_, ours), found = our_name(["train", str(name)], value)
         if ours in made and {name, said_as[ours]} != set(PRECISIONS):
             raise UsageError(
-                f"train.{said_as[ours]} and train.{name} are one setting. Leave one of them out."
+                f"train.{said_as[ours]} and train.{name} are the same setting. Leave one out."
             )
         if ours in made and found == "no":  # bf16 = true, fp16 = false
             continue

@@ -107,7 +107,7 @@ def attach_model(
         force: fits exits to texts that lack a class, too.
 
     Raises:
-        UsageError: the model has no such head, the texts do not fit, the place is taken.
+        UsageError: the model has no such head, the texts do not fit, the folder is taken.
         De3Error: it cannot be loaded, or does not give numbers.
     """
     source, out = str(checkpoint), Path(out)
@@ -144,7 +144,9 @@ def attach_model(
     assert model.config.fitted is not None
     model.config.fitted["data"] = sorted({table.sha256, held.sha256})
     if train.truncated:
-        notes.append(f"{train.truncated} of {len(table)} texts were cut to the model's length")
+        notes.append(
+            f"{train.truncated} of {len(table)} texts were truncated to the model's length"
+        )
     found = Attached(out, model.config.method, fitted, train.truncated, fitted.accuracy, notes)
     _save(out, model, encoder, found, source, table)
     return found
@@ -228,8 +230,9 @@ def _check_tokens(model: Model, encoder: TextEncoder, encoded: Encoded, source: 
     highest = max(max(row["input_ids"]) for row in encoded.rows)
     if highest >= words:
         raise De3Error(
-            f"The tokenizer of {source} does not fit its model: it gives the token {highest}, and "
-            f"the model has {words}. Copy the tokenizer that the model was trained with."
+            f"The tokenizer of {source} does not fit its model: it gives the token id {highest}, "
+            f"and the model's vocabulary has {words} entries. Copy the tokenizer that the model "
+            "was trained with."
         )
     unknown = encoder.tokenizer.unk_token_id
     if unknown is None:
@@ -250,7 +253,7 @@ def _save(
     """The whole model folder, or nothing."""
     spoilt = unsound(model)
     if spoilt is not None:
-        raise De3Error(f"The model is not saved: its weights are no finite numbers ({spoilt}).")
+        raise De3Error(f"The model is not saved: its weights are not finite ({spoilt}).")
     record = {
         "schema": 1,
         "backbone": "/".join(Path(source).parts[-2:]),  # no path of this machine

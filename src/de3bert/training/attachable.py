@@ -21,14 +21,15 @@ def check_attachment(source: str, out: Path, overwrite: bool) -> None:
     folder = Path(source)
     if (folder / "manifest.json").exists():
         raise UsageError(
-            f"{source} is a bundle of graphs; exits go on the model folder it was made of."
+            f"{source} is a bundle of graphs; attach exits to the model folder it was exported "
+            "from."
         )
     check_place(out, overwrite)
     if not folder.is_dir():
         return
     if out.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
-            f"{out} is the model itself or lies in it, and the model stays as it is. "
+            f"{out} is the model folder itself or inside it, and the model must stay unchanged. "
             "Choose another --out."
         )
     if not (folder / "config.json").is_file():
@@ -41,8 +42,8 @@ def _check_head(source: str, config: dict[str, object]) -> None:
     kind = config.get("problem_type")
     if kind == MULTI:
         raise UsageError(
-            f"{source} gives each class a yes or no of its own (multi-label), and an exit is sure "
-            "of one class of several. Such a model cannot be given exits."
+            f"{source} is multi-label (a yes or no per class), and exits choose one class of "
+            "several. Such a model cannot be given exits."
         )
     names = config.get("id2label")
     if kind == VALUE or (isinstance(names, dict) and len(names) == 1):
@@ -56,8 +57,8 @@ def check_rows(table: Table, held: Table | None) -> None:
     """Refuses too few texts, and texts of two kinds."""
     if len(table) < LEAST_ROWS:
         raise UsageError(
-            f"{table.source} gives {len(table)} rows; exits are fitted to at least {LEAST_ROWS}, "
-            "and better to thousands. Labels are not needed."
+            f"{table.source} gives {len(table)} rows; fitting exits needs at least {LEAST_ROWS}, "
+            "and thousands are better. Labels are not needed."
         )
     if held is not None and (held.pairs is None) != (table.pairs is None):
         raise UsageError(f"{held.source} and {table.source}: one has texts, the other pairs.")

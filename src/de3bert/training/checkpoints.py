@@ -1,4 +1,4 @@
-"""The Trainer with checkpoints that can be trusted: sound weights, sealed, the best one kept."""
+"""The Trainer with checkpoints that can be trusted: finite weights, sealed, the best one kept."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class GuardedTrainer(Trainer):
         return loss
 
     def check_weights(self) -> None:
-        """An error where a weight is not finite: a step can do that after a sound loss."""
+        """An error where a weight is not finite: a step can do that after a finite loss."""
         assert isinstance(self.model, nn.Module)
         name = unsound(self.model)
         if name is not None:
-            raise self._diverged(f"weights are no finite numbers ({name})", self.state.global_step)
+            raise self._diverged(f"weights are not finite ({name})", self.state.global_step)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         self.check_weights()

@@ -44,5 +44,5 @@ def diverged(
         f"Lower the learning rate ({learning_rate:g} here), such as --set "
         f"train.learning_rate={learning_rate / 10:.1g}; a lower train.head_rate, "
         "train.warmup=0.1 and smaller weights in method_options help too.\n"
-        "Other settings start anew: pass --fresh with them, or choose another --out."
+        "Other settings need a fresh start: pass --fresh with them, or choose another --out."
     )

@@ -83,7 +83,7 @@ def fit(
     teacher: str | Path | None = None,
     trust_remote_code: bool = False,
 ) -> Trained:
-    """Trains by the recipe and writes a model folder; an interrupted training goes on where it was.
+    """Trains by the recipe and writes a model folder; an interrupted training is resumed.
 
     Checkpoints live in `OUT.training` until the model folder is complete. `fresh` discards them.
     One process at a time trains there.
@@ -92,7 +92,7 @@ def fit(
         splits: the rows, where they have been read already.
         teacher: folder of a model to learn from, for methods that have a teacher; without it one
             is trained first.
-        trust_remote_code: runs Python code that the backbone's folder brings along.
+        trust_remote_code: runs Python code that comes with the backbone's folder.
 
     Raises:
         UsageError: something about the request is wrong.
@@ -113,7 +113,7 @@ def fit(
 
 
 class TrainingRun:
-    """One training whose request is sound: what it is made of, then the run.
+    """One training whose request is valid: what it is made of, then the run.
 
     Args:
         scratch: its own folder for checkpoints.
@@ -212,7 +212,7 @@ class TrainingRun:
         folder = self.scratch / "teacher"
         if not is_whole(folder):
             if folder.exists():
-                LOG.warning("The teacher in %s is not whole; it is trained again.", folder)
+                LOG.warning("The teacher in %s is incomplete; it is trained again.", folder)
             shutil.rmtree(folder, ignore_errors=True)
             own: dict[str, Any] = {"method": method, "method_options": {}}
             own |= {"prototypes": None, "exit_layers": None}
@@ -262,7 +262,7 @@ def _save(
     """The whole model folder, or nothing."""
     spoilt = unsound(model)
     if spoilt is not None:
-        raise De3Error(f"The model is not saved: its weights are no finite numbers ({spoilt}).")
+        raise De3Error(f"The model is not saved: its weights are not finite ({spoilt}).")
     with replace_folder(out) as folder:
         model.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)

@@ -108,7 +108,7 @@ def fit_exits(
     progress: bool = False,
     force: bool = False,
 ) -> FittedExits:
-    """Fits every exit before the last, in place; the encoder and the final exit stay as they are.
+    """Fits every exit before the last, in place; the encoder and the final exit stay unchanged.
 
     Args:
         model: with linear exits before the last and linear maps to prototypes.
@@ -181,17 +181,17 @@ def check_classes(
     """
     if len(answers) < len(label_names):
         raise UsageError(
-            f"{len(answers)} rows are too few to fit exits for {len(label_names)} classes: it "
-            "takes at least one of each, and better hundreds."
+            f"{len(answers)} rows are too few to fit exits for {len(label_names)} classes: at "
+            "least one of each is needed, and hundreds are better."
         )
     absent = [n for k, n in enumerate(label_names) if not (answers == k).any()]
     if absent and not force:
-        whose = "The final exit says of none of the texts that it is"
+        whose = "For these texts the final exit never predicts"
         whose = whose if labels is None else "The rows have none of"
         raise UsageError(
             f"{whose} {cut_list(absent)} ({len(absent)} of the model's {len(label_names)} "
-            "classes), so exits could not learn to answer so. Give other or more texts, or --force "
-            "(force=True) to fit the exits all the same."
+            "classes), so exits could not learn to predict them. Give other or more texts, or pass "
+            "--force (force=True) to fit the exits anyway."
         )
 
 

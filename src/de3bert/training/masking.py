@@ -46,7 +46,7 @@ class Masking:
         tokenizer = encoder.tokenizer
         if tokenizer.mask_token_id is None:
             raise UsageError(
-                "This method hides words and guesses them, and the backbone's tokenizer has no "
+                "This method uses masked language modelling, and the backbone's tokenizer has no "
                 "mask token. Use the methods pkd or theseus, or another backbone."
             )
         return cls(int(tokenizer.mask_token_id), len(tokenizer), tuple(tokenizer.all_special_ids))
@@ -72,7 +72,7 @@ class Masking:
 
 @HOOKS.register("masked_words")
 class MaskedText(PerPass):
-    """Masks every batch anew and lends the loss a head that guesses words.
+    """Masks every batch at random and gives the loss a masked-language-modelling head.
 
     `extras["words"]` are the words to guess, `extras["present"]` is 0 where there is padding. The
     head begins as the backbone's own where it has one, else fresh. It is there for the phase
@@ -138,8 +138,8 @@ class MaskedTeacher(MaskedText):
         super().check()
         if self.pretrained() is None:
             raise UsageError(
-                f"The backbone {self.context.backbone} has no trained head that guesses hidden "
-                "words, and this method learns from one. Sentence embedders are published without "
+                f"The backbone {self.context.backbone} has no trained masked-language-modelling "
+                "head, and this method learns from one. Sentence embedders are published without "
                 "it. Take the encoder they were made from (such as google-bert/bert-base-uncased), "
                 "or one of the methods pd, pkd and theseus."
             )

@@ -44,7 +44,7 @@ def is_finished(folder: Path) -> bool:
 
 
 def check_place(out: Path, overwrite: bool) -> None:
-    """Refuses a place that has something else in it, or where no folder can be written."""
+    """Refuses a folder that has something else in it, or that cannot be written."""
     # Not `out.exists()`, which fails on a name that is too long; that is said below.
     empty = not os.path.exists(out) or (out.is_dir() and not any(out.iterdir()))
     if not empty and not is_finished(out):
@@ -65,7 +65,8 @@ def taken(scratch: Path) -> Iterator[None]:
     check_folder_place(scratch)
     missing = [folder for folder in (scratch, *scratch.parents) if not folder.exists()]
     busy = (
-        f"Another training is writing into {scratch}. Wait for it to end, or choose another --out."
+        f"Another training is writing into {scratch}. Wait for it to finish, or choose another "
+        "--out."
     )
     try:
         with taken_alone(scratch, busy):
@@ -100,7 +101,7 @@ def check_scratch(scratch: Path, fingerprint: str) -> None:
     same = marker.exists() and marker.read_bytes() == fingerprint.encode()
     if not same and any(scratch.rglob("trainer_state.json")):
         raise UsageError(
-            f"An unfinished training with another recipe or other rows lies in {scratch}.\n"
+            f"There is an unfinished training with another recipe or other rows in {scratch}.\n"
             "Pass --fresh to discard it, or choose another --out."
         )
 
@@ -108,7 +109,7 @@ def check_scratch(scratch: Path, fingerprint: str) -> None:
 def last_checkpoint(scratch: Path) -> Path | None:
     """The newest checkpoint that is whole, with the best one that it refers to.
 
-    Others that are newer are removed, with a word about it: they are half-written or damaged.
+    Newer ones are removed, with a warning: they are half-written or damaged.
     """
     whole, spoilt = {}, []
     for step, folder in sorted(_checkpoints(scratch).items()):
@@ -120,8 +121,7 @@ def last_checkpoint(scratch: Path) -> Path | None:
     last = whole[max(whole)] if whole else None
     if spoilt:
         LOG.warning(
-            "In %s not whole, as after a kill or a fault of the disk: %s; the training goes on "
-            "from %s.",
+            "Incomplete in %s, as after a kill or a disk error: %s; the training resumes from %s.",
             scratch,
             cut_list(folder.name for folder in spoilt),
             "the beginning" if last is None else last.name,

@@ -33,7 +33,7 @@ __all__ = [
 
 
 HEAD_LEARNING_RATE = 1e-3  # what AdamW is usually given for small layers that start from nothing
-# Upper bounds leave room for all that has ever helped; what lies beyond is a slip of the pen.
+# Upper bounds leave room for all that has ever helped; what lies beyond is a typing error.
 MOST_RATE = 1.0  # learning rate; AdamW moves each weight by about as much in a step
 MOST_EPOCHS = 10_000
 MOST_ROWS = 10**12
@@ -136,7 +136,7 @@ class TrainRecipe(RecipeSection):
 class Recipe(RecipeSection):
     """One training.
 
-    Whether a backbone's own code may be run is no setting of a recipe: recipes are passed around.
+    Whether a backbone's own code may be run is not a setting of a recipe: recipes are shared.
     """
 
     # Options that are no numbers are refused by name and range: `de3bert.methods.options`.
@@ -155,7 +155,7 @@ class Recipe(RecipeSection):
     @model_validator(mode="before")
     @classmethod
     def _exits_are_part_of_the_method(cls, settings: Any) -> Any:
-        """`exits = "fitted"` beside a method is the method with `+fitted`, by which it is known."""
+        """`exits = "fitted"` with a method is the method with `+fitted`, by which it is known."""
         if not isinstance(settings, dict) or "exits" not in settings:
             return settings
         settings = dict(settings)
@@ -228,7 +228,9 @@ def resolve(
         for part in key.split("."):
             present = present.get(part) if isinstance(present, dict) else present
         if present is None and key not in named:
-            raise UsageError(f"Nothing says {key}: pass {option}, or a --recipe that has it.")
+            raise UsageError(
+                f"The setting {key} is missing: pass {option}, or a --recipe that has it."
+            )
     return recipe_from(settings, overrides)
 
 

@@ -20,7 +20,7 @@ __all__ = ["check_recipe", "check_request", "read_rows"]
 def check_request(
     recipe: Recipe, out: Path, *, overwrite: bool = False, teacher: str | Path | None = None
 ) -> None:
-    """Refuses names, options and places that cannot be meant; nothing is read or written yet."""
+    """Refuses invalid names, options and folders; nothing is read or written yet."""
     check_recipe(recipe)
     _check_teacher(METHODS[recipe.method], teacher)
     check_place(out, overwrite)
@@ -53,8 +53,8 @@ def check_single_texts(method: Method, splits: Splits) -> None:
     if splits.train.pairs is not None and method.token_exits == "hash":
         raise UsageError(
             f"Method {method.name} does not fit {splits.train.source}, which has pairs of texts: "
-            "where a token stops is a statistic of single texts, and says nothing of how two texts "
-            "relate. Use a method that stops whole texts, such as de3."
+            "where a token stops is a statistic of single texts, and says nothing about how two "
+            "texts relate. Use a method that stops whole texts, such as de3."
         )
 
 
@@ -89,8 +89,8 @@ def _check_task(recipe: Recipe, method: Method) -> None:
     if method.task != asked and not words:
         fitting = ", ".join(name for name in METHODS if METHODS[name].task == asked)
         raise UsageError(
-            f"Method {method.name} classifies texts, but the data are words with tags "
-            f'(task = "{asked}"). Methods for words: {fitting}.'
+            f"Method {method.name} classifies texts, but the data are words with tags (task = "
+            f'"{asked}"). Methods for tagging: {fitting}.'
         )
     if method.task != asked:
         raise UsageError(

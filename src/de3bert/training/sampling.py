@@ -1,7 +1,7 @@
 """The order of training rows, fixed by seed and epoch alone.
 
 The Trainer's own sampler draws from the generator that dropout uses as well, so a training resumed
-within an epoch would shuffle anew: some rows twice, others never.
+within an epoch would reshuffle: some rows twice, others never.
 """
 
 from __future__ import annotations

@@ -106,7 +106,9 @@ class Schedule:
         if not (place / RECORD).exists():
             return None
         if not is_whole(place):
-            LOG.warning("What a finished phase left in %s is not whole; it is run again.", place)
+            LOG.warning(
+                "The result of a finished phase in %s is incomplete; the phase is run again.", place
+            )
             return None
         self.model.load_state_dict(torch.load(place / WEIGHTS, weights_only=True))
         return read_json(place / RECORD)
@@ -218,7 +220,7 @@ def _run(trainer: GuardedTrainer, scratch: Path, label: str, progress: bool) -> 
 
 @contextmanager
 def _written(scratch: Path) -> Iterator[None]:
-    """Turns what stands in the way of a checkpoint into words."""
+    """Turns the failure to write a checkpoint into a message."""
     try:
         yield
     except DivergedError:

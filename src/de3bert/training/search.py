@@ -49,14 +49,14 @@ def search(
     trials: int | None = None,
     progress: bool = True,
 ) -> Found:
-    """Trains each combination once; a search that was stopped goes on with those left.
+    """Trains each combination once; a search that was stopped resumes with those left.
 
     The winner is copied to `OUT/best`; `OUT/search.json` lists every trial.
     """
     out = Path(out)
     _check(recipe, out, sampler)
     done: list[SearchTrial] = []
-    busy = f"Another search is writing into {out}. Wait for it to end, or choose another --out."
+    busy = f"Another search is writing into {out}. Wait for it to finish, or choose another --out."
     with taken_alone(out / "trials", busy):
         proposals = _grid(recipe, trials) if sampler == "grid" else _optuna(recipe, trials, done)
         for settings in proposals:
@@ -69,7 +69,7 @@ def search(
 
 
 def _check(recipe: Recipe, out: str | Path, sampler: str = "grid") -> None:
-    """Refuses a search that could not end: settings, rows and place; torch is not needed yet."""
+    """Refuses a search that could not end: settings, rows and folder; torch is not needed yet."""
     if not recipe.search:
         raise UsageError("The recipe has no [search] section, so there is nothing to try.")
     empty = [name for name, values in recipe.search.items() if not values]
@@ -106,7 +106,7 @@ def _score(record: Path) -> float:
         raise De3Error(f"{record} is damaged: it has no accuracy of exits. {advice}")
     values = list(accuracy.values())
     if not all(isinstance(value, float | int) for value in values):
-        raise De3Error(f"{record} is damaged: an accuracy is no number. {advice}")
+        raise De3Error(f"{record} is damaged: an accuracy is not a number. {advice}")
     return float(sum(values) / len(values))
 
 

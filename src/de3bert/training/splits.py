@@ -20,7 +20,7 @@ __all__ = ["Splits", "read_source", "read_splits"]
 
 @dataclass(frozen=True)
 class Splits:
-    """The rows of a training, encoded labels beside them (`Task.numbers`)."""
+    """The rows of a training with their encoded labels (`Task.numbers`)."""
 
     labels: LabelSet
     train: Table[Any]
@@ -30,7 +30,7 @@ class Splits:
     task: Task[Any] = TASKS["text-classification"]
 
     def fingerprint(self) -> str:
-        """Names the rows, so that a training never goes on with others."""
+        """Names the rows, so that a training is never resumed with others."""
         names = (self.train.sha256, self.calibration.sha256, *self.labels.names)
         text = "|".join(str(name) for name in (len(self.train), len(self.calibration), *names))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -70,7 +70,7 @@ def read_states(
         progress: the label of a progress bar.
 
     Raises:
-        De3Error: some state is no number, or there is no room for them.
+        De3Error: some state is not finite, or there is not enough space for them.
     """
     config = model.config
     layers = list(config.exit_layers or [])
@@ -109,7 +109,7 @@ def _array(tensor: Tensor) -> Singles:
 
 
 def _room(shape: tuple[int, int, int], folder: Path) -> Singles:
-    """Zeros; many of them in a file. Its room is asked for first: a full disk is an error then, and
+    """Zeros; many of them in a file. Its space is reserved first: a full disk is an error then, and
     not the end of the process at some later write.
     """
     size = 4 * int(np.prod(shape))
@@ -120,9 +120,9 @@ def _room(shape: tuple[int, int, int], folder: Path) -> Singles:
             os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             raise De3Error(
-                f"There is no room in {folder} for the states of {shape[1]:,} rows, which take "
-                f"{size / 1e9:.1f} GB while exits are fitted ({error.strerror}). Free some space, "
-                "or take fewer rows (--rows)."
+                f"There is not enough space in {folder} for the states of {shape[1]:,} rows, which "
+                f"take {size / 1e9:.1f} GB while exits are fitted ({error.strerror}). Free some "
+                "space, or take fewer rows (--rows)."
             ) from error
         return np.memmap(file, dtype=np.float32, mode="r+", shape=shape)
 
@@ -141,7 +141,7 @@ def _check_numbers(vectors: dict[str, Singles], logits: Singles, layers: Sequenc
 def _no_numbers(bad: Any, where: str) -> De3Error:
     first = int(np.flatnonzero(bad)[0]) + 1
     return De3Error(
-        f"What the model computes of {int(bad.sum())} of {len(bad)} texts are no numbers {where} "
-        f"(the first is row {first}), so no exit can be fitted. The weights are damaged, or too "
-        "large for the precision they are run in."
+        f"The model's states for {int(bad.sum())} of {len(bad)} texts are not finite {where} (the "
+        f"first is row {first}), so no exit can be fitted. The weights are damaged, or too large "
+        "for the precision they run in."
     )

@@ -153,7 +153,7 @@ def precision(settings: TrainRecipe) -> tuple[bool, bool]:
         wanted = "bf16" if torch.cuda.is_bf16_supported() else "fp16"
     if wanted == "fp16" and not _accelerated():
         raise UsageError(
-            "mixed_precision is fp16, which needs a GPU, and none is here. Processors train in "
+            "mixed_precision is fp16, which needs a GPU, and none is available. A CPU trains in "
             'bfloat16 or in full precision: set it to "bf16" or "no".'
         )
     return wanted == "fp16", wanted == "bf16"

@@ -1,4 +1,4 @@
-"""What came out of a training: how good its exits are, and what the user should know."""
+"""The result of a training: how good its exits are, and what the user should know."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ def notes_on(
     truncated: int,
     rows: int,
 ) -> list[str]:
-    """What the user should know: cut texts, exits at chance, merging prototypes."""
+    """What the user should know: truncated texts, exits at chance, merging prototypes."""
     notes = []
     if truncated:
         notes.append(
-            f"{truncated} of {rows} training texts were cut to {model.config.max_length} tokens"
+            f"{truncated} of {rows} training texts were truncated to {model.config.max_length} "
+            "tokens"
         )
     labels = held.unit_labels()
     majority = float(labels.bincount().max()) / len(labels)
@@ -44,7 +45,7 @@ def notes_on(
     if at_chance:
         listed = ", ".join(map(str, at_chance))
         notes.append(
-            f"the exits at layers {listed} are no better than always answering the commonest "
+            f"the exits at layers {listed} are no better than always predicting the most frequent "
             f'class; they read "{model.config.pooling}", try another pooling (mean, '
             "shared_pooler), a higher `head_rate` or more epochs"
         )

@@ -102,5 +102,5 @@ def _check_runs(analysis: Analysis, label: str, runs: Sequence[Subject]) -> None
     for number, place in enumerate(places):
         if place in places[:number]:
             raise UsageError(
-                f"{runs[number].path} is given twice as {label}. Every seed is a run of its own."
+                f"{runs[number].path} is given twice as {label}. Every seed must be a separate run."
             )

@@ -47,7 +47,7 @@ def representations(
     """The vectors of the exits at `layers`, from one pass that goes no further than the last."""
     if is_bundle(subject.path):
         raise UsageError(
-            f"{subject.path} is a bundle, which keeps its vectors to itself. Give the model folder "
+            f"{subject.path} is a bundle, which does not expose its vectors. Give the model folder "
             "it was exported from."
         )
     backend: Any = subject.classifier.backend

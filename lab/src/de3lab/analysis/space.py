@@ -58,7 +58,7 @@ def _check_same_classes(subjects: Sequence[Subject]) -> None:
     names = {subject.classifier.label_names for subject in subjects}
     if len(names) > 1:
         raise UsageError(
-            f"The models know different classes, so they do not compare: {sorted(names)}."
+            f"The models have different classes, so they are not comparable: {sorted(names)}."
         )
 
 

@@ -67,7 +67,7 @@ class Subject:
     def rows(self) -> Table:
         """The rows of text; UsageError where none were given."""
         if self.table is None:
-            raise UsageError(f"{self.path} is to be asked about texts; give them with --data FILE.")
+            raise UsageError(f"{self.path} needs texts; give them with --data FILE.")
         return self.table
 
     @cached_property
@@ -136,7 +136,7 @@ def read_subjects(
     for text in given:
         label, path = _split(text)
         if need_rows and table is None and not _is_trace(path):
-            raise UsageError(f"{path} is a model; give the rows to ask it about with --data FILE.")
+            raise UsageError(f"{path} is a model; give the rows to run it on with --data FILE.")
         subject = Subject(label, path, table, batch_size, threads, progress)
         if not label:
             # Renamed in place: a copy would load the model a second time.
@@ -187,8 +187,8 @@ def _check_same_rows(subjects: Sequence[Subject]) -> None:
         hashes = {source for source in (_source(first), _source(other)) if source}
         if len(hashes) > 1 or _count(first) != _count(other) or not _same_labels(first, other):
             raise De3Error(
-                f"{first.path} and {other.path} are about different data, so they do not compare. "
-                "Trace all models on the same file."
+                f"{first.path} and {other.path} are about different data, so they are not "
+                "comparable. Trace all models on the same file."
             )
 
 

@@ -1,4 +1,4 @@
-"""A model with everybody who runs it, made in a folder and found there the next time."""
+"""A model with all its contenders, made in a folder and found there the next time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def prepare(
         model: a model folder, or the shape of one with random weights.
         statics: names of contenders.
         int8: an int8 bundle too. Only for models without operating points, which would have to be
-            calibrated anew.
+            recalibrated.
     """
     source = _random_model(folder / "model", model) if isinstance(model, Shape) else model
     ours = {"fp32": load_bundle(_exported(source, folder / "bundle", False, note))}

@@ -47,14 +47,14 @@ def run(
         ),
     ],
     out: Out,
-    data: Annotated[str | None, typer.Option(help="Rows to ask models about.")] = None,
+    data: Annotated[str | None, typer.Option(help="Rows to run the models on.")] = None,
     text: Text = None,
     text_pair: TextPair = None,
     label: Label = None,
     split: Split = None,
     config: SplitConfig = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many rows of --data.")
+        int | None, typer.Option(min=1, help="Use only this many rows of --data, the first ones.")
     ] = None,
     family: Annotated[
         str | None, typer.Option(help='Policy family, such as "edr(lambda=1.0)".')
@@ -66,23 +66,22 @@ def run(
     ] = None,
     speed: Annotated[list[float] | None, typer.Option(help="Layer speed-up; repeat.")] = None,
     row: Annotated[
-        int | None, typer.Option(min=1, help="The one row that is looked at, counted from 1.")
+        int | None, typer.Option(min=1, help="The row to look at, counted from 1.")
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="How many rows are drawn at random, where some are.")
+        int | None, typer.Option(min=1, help="How many rows to draw, for analyses that draw rows.")
     ] = None,
     metric: Annotated[str | None, typer.Option(help="accuracy, f1, macro_f1, matthews.")] = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Label that the others are compared with.")
-    ] = None,
+    reference: Annotated[str | None, typer.Option(help="Label to compare the others with.")] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="How often each text is timed.")] = None,
     length: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of the text that operations are counted for.")
+        int | None,
+        typer.Option(min=1, help="Length in tokens of the text to count operations for."),
     ] = None,
     perplexity: Annotated[
-        float | None, typer.Option(help="Of t-SNE: about how many neighbours count.")
+        float | None, typer.Option(help="Perplexity of t-SNE: about how many neighbours count.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of whatever is drawn at random.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
     json: Json = False,

@@ -44,7 +44,7 @@ def run(
         bool, typer.Option("--latency", help="Time the models of one seed, exported, as well.")
     ] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Discard unfinished trainings instead of going on.")
+        bool, typer.Option("--fresh", help="Discard unfinished trainings instead of resuming them.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,

@@ -1,4 +1,4 @@
-"""A stored document: read and checked, written as it was given."""
+"""A stored document: read and checked, written unchanged."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class FlopCounts(Part):
 
 
 class ScoredAs(Part):
-    """What a run is scored by; scores of other speeds, metrics or methods are made anew."""
+    """What a run is scored by; scores of other speeds, metrics or methods are computed again."""
 
     scoring: int
     methods: list[str]

@@ -1,4 +1,4 @@
-"""Figures of the report, drawn anew from stored numbers."""
+"""Figures of the report, drawn again from stored numbers."""
 
 from __future__ import annotations
 

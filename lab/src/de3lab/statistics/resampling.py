@@ -1,4 +1,4 @@
-"""Rows drawn with replacement, the same for everybody who asks with the same seed."""
+"""Rows drawn with replacement, the same for every caller with the same seed."""
 
 from __future__ import annotations
 

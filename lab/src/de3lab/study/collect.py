@@ -37,7 +37,7 @@ def collect(
         exact: data and backbone must be there and have the content that the run was made from.
             Otherwise neither is read, and a run counts when task, method, seed and all settings are
             the study's: records in the report first, then the newest among the runs. One that was
-            scored by other speeds, metrics or methods is scored anew from its traces.
+            scored by other speeds, metrics or methods is scored again from its traces.
     """
     if exact:
         known = (study.stored(job) for job in study.jobs)
@@ -71,7 +71,7 @@ def _as_asked(
     try:
         return rescored(record, job, folder)
     except De3Error as error:
-        note(f"{job.label} was scored otherwise, and its traces are not there: {error}")
+        note(f"{job.label} was scored with other settings, and its traces are missing: {error}")
         return None
 
 

@@ -73,7 +73,7 @@ class Study:
 
     @contextmanager
     def claim(self, job: Job, *, wait: bool = False) -> Iterator[bool]:
-        """Whether this process may work on a job: no other one is at it.
+        """Whether this process may work on a job: no other one does.
 
         Several processes may thus run one study; the system takes a dead one's claim back.
         """
@@ -217,7 +217,7 @@ def _check_fit(method: str, task: str, material: TaskRows) -> None:
     """Refuses methods that are for other data than a task has."""
     kind = METHODS[method].token_exits
     if METHODS[method].task != "text-classification":
-        raise UsageError(f"Method {method} tags words, and a study compares classifiers of texts.")
+        raise UsageError(f"Method {method} tags words, and a study compares text classifiers.")
     if kind != "none" and material.source.pairs is not None:
         raise UsageError(
             f"Method {method} stops single tokens of one text, and the rows of task {task} are "

@@ -66,7 +66,7 @@ def rescored(record: RunRecord, job: Job, folder: Path) -> RunRecord:
     """The record with all that the study asks for now, from the run's traces.
 
     Studies that share a runs folder may score one training on different test files, so rows, hashes
-    and what is read off the main test rows are made anew as well.
+    and what is read off the main test rows are computed again as well.
     """
     calibration, tests = read_traces(job, folder)
     task, speeds = job.task, job.spec.speeds
@@ -105,7 +105,7 @@ def _of_main(main: Trace, model: Path) -> dict[str, Any]:
 
 
 def scored_as(job: Job) -> ScoredAs:
-    """What a run is scored by; scores of other speeds, metrics or methods are made anew."""
+    """What a run is scored by; scores of other speeds, metrics or methods are computed again."""
     return ScoredAs(
         scoring=SCORING,
         methods=list(job.methods),

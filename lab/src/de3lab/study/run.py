@@ -57,7 +57,7 @@ def run_study(
         for job in (job for job in jobs if job.identity not in known):
             with study.claim(job) as mine:
                 if not mine:
-                    note(f"{job.label}: another process is at it")
+                    note(f"{job.label}: another process is working on it")
                     continue
                 note(clock.line(job))
                 try:

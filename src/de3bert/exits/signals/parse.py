@@ -27,7 +27,7 @@ NO_DISTANCES = (
     "Use a policy on the logits alone, such as `entropy < 0.2`, or train with prototypes."
 )
 NO_CERTAINTY = (
-    'The signal "{name}" needs a router that says how sure it is, but this model or trace has '
+    'The signal "{name}" needs a router that estimates certainty, but this model or trace has '
     "none. Use a policy on the logits alone, such as `entropy < 0.2`, or train a method with a "
     "router."
 )
@@ -100,7 +100,7 @@ class Signal:
         Float64, because a sure row has 1 - p below the step of float32: there all sure rows tie.
 
         Raises:
-            De3Error: a value is NaN. It compares as false and would keep its row without a word.
+            De3Error: a value is NaN. It compares as false and would silently keep its row.
         """
         distances, certainty = self._distances(view), self._certainty(view)
         exact = ExitView(

@@ -109,7 +109,7 @@ def _percent(kind: Mapping[str, Any] | None) -> str | None:
 
 
 def overheads(stored: Stored) -> Verdict:
-    """The paper's counts, made anew; and what the same parts cost here."""
+    """The paper's counts, recomputed; and what the same parts cost here."""
     document = next(iter(stored.results(COSTS).values()), None)
     if document is None:
         return unmeasured("costs")

@@ -1,4 +1,4 @@
-"""The shape of the package: rooms import downwards only, files stay small, imports stay light."""
+"""The shape of the code: packages import downwards only, files stay small, imports stay light."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def modules() -> list[Path]:
     return sorted(ROOT.rglob("*.py"))
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
@@ -102,7 +102,7 @@ def imported(path: Path, *, top_only: bool = False) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def rooms_imported(path: Path, root: Path = ROOT) -> set[str]:
+def packages_imported(path: Path, root: Path = ROOT) -> set[str]:
     names = (name.split(".") for name in imported(path) if name.startswith(f"{root.name}."))
     return {name[1] for name in names if (root / name[1]).exists() or is_module(root, name[1])}
 
@@ -111,25 +111,25 @@ def is_module(root: Path, name: str) -> bool:
     return (root / f"{name}.py").exists()
 
 
-@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
-def test_imports_go_downwards_only(room):
-    files = [path for path in modules() if room_of(path) == room]
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_imports_go_downwards_only(package):
+    files = [path for path in modules() if package_of(path) == package]
     assert files
     for path in files:
-        allowed = MAY_IMPORT[room] | {room}
-        if room == "runtime" and path.name.startswith("torch_"):
+        allowed = MAY_IMPORT[package] | {package}
+        if package == "runtime" and path.name.startswith("torch_"):
             allowed = allowed | {"model"}
-        assert rooms_imported(path) <= allowed, path
+        assert packages_imported(path) <= allowed, path
 
 
 def test_every_room_has_its_rule():
-    rooms = {room_of(path) for path in modules()} - {"__init__", "cli", "demo"}
-    assert rooms == set(MAY_IMPORT)
+    packages = {package_of(path) for path in modules()} - {"__init__", "cli", "demo"}
+    assert packages == set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("room", sorted(FREE_OF_HEAVY))
-def test_rooms_that_never_see_torch(room):
-    for path in (path for path in modules() if room_of(path) == room):
+@pytest.mark.parametrize("package", sorted(FREE_OF_HEAVY))
+def test_rooms_that_never_see_torch(package):
+    for path in (path for path in modules() if package_of(path) == package):
         heavy = {name.split(".")[0] for name in imported(path)} & HEAVY
         if path.name == "hub.py":
             heavy -= {"datasets"}  # the one place that reads the hub, inside a function
@@ -137,13 +137,13 @@ def test_rooms_that_never_see_torch(room):
 
 
 def test_only_the_torch_files_of_the_runtime_import_torch():
-    for path in (path for path in modules() if room_of(path) == "runtime"):
+    for path in (path for path in modules() if package_of(path) == "runtime"):
         heavy = {name.split(".")[0] for name in imported(path)} & HEAVY
         assert not heavy or path.name.startswith("torch_"), path
 
 
 def test_verbs_import_the_heavy_rooms_only_when_they_run():
-    for path in (path for path in modules() if room_of(path) == "cli"):
+    for path in (path for path in modules() if package_of(path) == "cli"):
         top = {".".join(name.split(".")[:2]) for name in imported(path, top_only=True)}
         assert not top & {"de3bert.model", "de3bert.training", "de3bert.demo", "torch"}, path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.architecture.test_rooms import DRAWERS, LONGEST_FILE, imported, rooms_imported
+from tests.architecture.test_packages import DRAWERS, LONGEST_FILE, imported, packages_imported
 
 import de3bert
 import de3lab
@@ -28,29 +28,29 @@ def modules() -> list[Path]:
     return sorted(ROOT.rglob("*.py"))
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
-@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
-def test_imports_go_downwards_only(room):
-    files = [path for path in modules() if room_of(path) == room]
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_imports_go_downwards_only(package):
+    files = [path for path in modules() if package_of(path) == package]
     assert files
     for path in files:
-        assert rooms_imported(path, ROOT) <= MAY_IMPORT[room] | {room}, path
+        assert packages_imported(path, ROOT) <= MAY_IMPORT[package] | {package}, path
 
 
 def test_every_room_has_its_rule():
-    assert {room_of(path) for path in modules()} - {"__init__"} == set(MAY_IMPORT)
+    assert {package_of(path) for path in modules()} - {"__init__"} == set(MAY_IMPORT)
 
 
 def test_only_verbs_use_the_products_verbs():
-    for path in (path for path in modules() if room_of(path) != "cli"):
+    for path in (path for path in modules() if package_of(path) != "cli"):
         assert not [name for name in imported(path) if name.startswith("de3bert.cli")], path
 
 
 def test_verbs_import_the_heavy_rooms_only_when_they_run():
-    for path in (path for path in modules() if room_of(path) == "cli"):
+    for path in (path for path in modules() if package_of(path) == "cli"):
         top = {".".join(name.split(".")[:2]) for name in imported(path, top_only=True)}
         assert top <= {"de3bert.cli", "de3bert.errors", "de3bert.files"} | {
             name for name in top if not name.startswith(("de3bert", "de3lab"))

@@ -1,7 +1,7 @@
-"""A policy folded over the exits: which units are done where, and which rows are still there.
+"""The state of a policy over the exits: which units are done, and which rows are still running.
 
-The live engine and the replay of a trace run this same fold. A row is a text, or a sentence of
-several words; units are what has an answer of its own, the text itself or each of its words.
+The live engine and the replay of a trace use this same class. A row is a text, or a sentence of
+several words; a unit is what has its own answer, the text itself or each word of a sentence.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from de3bert.exits.policy import Policy
 from de3bert.exits.rules import Leave
 from de3bert.exits.view import ExitView
 
-__all__ = ["Fold"]
+__all__ = ["ExitState"]
 
 
-class Fold:
-    """Rows on their way through the exits.
+class ExitState:
+    """The rows of a batch or a trace between two exits.
 
     Attributes:
-        units: numbers of the units whose rows are still there, (units,).
-        sentence: of each of these the number of its row among those still there; None where every
-            unit is a row of its own.
-        done: of each whether it has its answer already, (units,); only words can be done and still
-            be there, when they halt one by one.
+        units: numbers of the units whose rows are still running, (units,).
+        sentence: for each of these, the number of its row among those still running; None where
+            every unit is a row.
+        done: for each, whether it has its answer already, (units,); only words can be done while
+            their row is still running, when they halt one by one.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Fold:
         return leave if self.sentence is None else leave & ~self.done
 
     def drop(self, now: Leave) -> Leave:
-        """Takes out the rows whose units are all done; which rows stay, (rows,)."""
+        """Removes the rows whose units are all done; returns which rows stay, (rows,)."""
         if self.sentence is None:
             stays = kept = ~now
             self.done = self.done[kept]
