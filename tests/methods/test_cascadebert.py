@@ -256,7 +256,7 @@ def test_a_saved_cascade_comes_back_the_same(tmp_path: Path) -> None:
     again, info = Model.from_pretrained(tmp_path, output_loading_info=True)
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
-    assert (again.info.cascade, again.info.exit_layers) == (2, [2, 5])
+    assert (again.config.cascade, again.config.exit_layers) == (2, [2, 5])
     assert isinstance(again.encoder, Cascade)
     with torch.no_grad():
         assert torch.equal(model(**batch()).exit_logits, again(**batch()).exit_logits)

@@ -277,7 +277,7 @@ def test_a_saved_model_comes_back_with_its_table(name: str, tmp_path: Path) -> N
     model.save_pretrained(tmp_path)
     again, info = Model.from_pretrained(tmp_path, output_loading_info=True)
     assert not info["missing_keys"]
-    assert again.info.token_exits == "hash"
+    assert again.config.token_exits == "hash"
     assert torch.equal(table(again).token_layers, table(model).token_layers)
     assert table(again).token_layers.unique().numel() >= 2
     with torch.no_grad():

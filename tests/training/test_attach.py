@@ -134,7 +134,7 @@ def test_modernbert_heads_of_both_kinds_export(pooling, tmp_path, tiny_tokenizer
     from de3bert.export.bundle import export_model
 
     classifier = tiny_classifier("modernbert")
-    classifier.info.classifier_pooling = pooling
+    classifier.config.classifier_pooling = pooling
     source = saved(classifier, tiny_tokenizer, tmp_path / "source")
     attach_model(source, table(60), tmp_path / "out")
     export_model(tmp_path / "out", tmp_path / "bundle")
@@ -193,7 +193,7 @@ def test_python_takes_texts_and_gives_a_classifier(checkpoint, tmp_path):
     assert clf.backend.exit_layers == (2, 3)
     assert len(clf.predict(texts(3), policy="entropy < 0.5")) == 3
     pairs = list(zip(texts(90), texts(90, seed=1), strict=True))
-    assert de3bert.attach(str(checkpoint), pairs, tmp_path / "pairs").config.text_pairs is True
+    assert de3bert.attach(str(checkpoint), pairs, tmp_path / "pairs").info.text_pairs is True
 
 
 def test_exits_on_a_plain_model_of_ours(tiny_backbone, toy_data, tmp_path):
