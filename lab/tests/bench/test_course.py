@@ -70,7 +70,7 @@ def test_random_models_load_like_trained_ones(tmp_path):
     classifier = de3bert.load(tmp_path / "model", device="cpu")
     (answer,) = classifier.predict(["w7 w8 w9"], policy="edr(lambda=1.0) < 0.0")
     assert (answer.exit_layer, answer.layers) == (3, 3)
-    assert len(classifier.encode(["w7 w8 w9"])[0]["input_ids"]) == 5
+    assert len(classifier.encode(["w7 w8 w9"]).rows[0]["input_ids"]) == 5
     with pytest.raises(De3Error, match="did not predict in a new process"):
         first_prediction(tmp_path, runs=1)
 
