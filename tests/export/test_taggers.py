@@ -209,7 +209,7 @@ def test_a_profile_of_a_tagger_and_a_point_by_its_times(taggers, word_data, tmp_
     cost = known_profile(folder)
     assert sorted(cost.batches) == [1, 2]
     trace = trace_table(tagger, read_words(word_data.calibration))
-    rows = tagger.encode(read_words(word_data.calibration).texts)
+    rows = tagger.encode(read_words(word_data.calibration).texts).rows
     lengths = [len(row["input_ids"]) for row in rows]
     assert trace.lengths.tolist() == lengths
     wanted = float(cost.full(trace).mean()) * 0.9

@@ -263,7 +263,7 @@ def chinese_model(chinese_backbone, data, tmp_path_factory) -> Path:
 
 def test_characters_are_tokens(chinese_model):
     classifier = de3bert.load(chinese_model)
-    rows = classifier.encode(["股票大涨", "球赛", "股龘 票"])
+    rows = classifier.encode(["股票大涨", "球赛", "股龘 票"]).rows
     assert [len(row["input_ids"]) for row in rows] == [6, 4, 5]
     unknown = classifier.backend.encoder.tokenizer.unk_token_id
     assert [row["input_ids"].count(unknown) for row in rows] == [0, 0, 1]

@@ -121,8 +121,8 @@ def test_pairs_are_batched_like_single_texts(classifier):
 
     check()
     joined, apart = classifier.encode([("good film", "bad film")]), classifier.encode(["good film"])
-    assert set(joined[0]["token_type_ids"]) == {0, 1}
-    assert set(apart[0]["token_type_ids"]) == {0}
+    assert set(joined.rows[0]["token_type_ids"]) == {0, 1}
+    assert set(apart.rows[0]["token_type_ids"]) == {0}
 
 
 @pytest.mark.parametrize("size", [1, 3, 32])
@@ -190,7 +190,7 @@ def test_a_trace_is_what_the_model_says_at_full_depth(classifier: Classifier):
 
     texts = [text for text, _ in toy_rows(9, seed=14)]
     trace = classifier.trace(texts, batch_size=4)
-    inputs = classifier.backend.encoder.pad(classifier.encode(texts))
+    inputs = classifier.backend.encoder.pad(classifier.encode(texts).rows)
     with torch.no_grad():
         output = classifier.backend.model(**inputs)
     np.testing.assert_allclose(trace.logits, output.exit_logits, atol=1e-5)
