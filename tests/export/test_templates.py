@@ -83,12 +83,12 @@ def program(path: Path) -> list[str]:
 def test_a_graph_filled_with_other_weights_is_the_graph_that_tracing_gives(
     tiny_tokenizer, tmp_path
 ):
-    model = model_of(bert(4))
+    model = model_of(bert(3))
     for use in (True, False):
         (tmp_path / str(use)).mkdir()
         writer = writing.GraphWriter(model, TextEncoder(tiny_tokenizer, 24), templates=use)
-        writer.write(tmp_path / str(use), (1, 2, 3, 4))
-        assert writer.templates.filled == (4 if use else 0)  # layers 3 and 4, two distance tests
+        writer.write(tmp_path / str(use), (1, 2, 3))
+        assert writer.templates.filled == (2 if use else 0)  # layer 3, a distance test
     for path in sorted((tmp_path / "True").glob("*.onnx")):
         other = tmp_path / "False" / path.name
         assert program(path) == program(other)
@@ -111,11 +111,11 @@ def other_weights(model: EarlyExitForSequenceClassification) -> EarlyExitForSequ
     return model
 
 
-@pytest.mark.parametrize("method", ["de3", "berxit", "gpfee", "cascadebert"])
+@pytest.mark.parametrize("method", ["de3", "gpfee"])
 def test_a_second_model_of_the_same_shape_is_not_traced(method, traced, tiny_tokenizer, tmp_path):
     counts = []
     for name, change in (("first", lambda model: model), ("second", other_weights)):
-        source = saved(change(model_of(bert(4), method)), tiny_tokenizer, tmp_path / name)
+        source = saved(change(model_of(bert(3), method)), tiny_tokenizer, tmp_path / name)
         export_model(source, tmp_path / f"{name}-bundle")
         counts.append(len(traced))
     assert counts[0] == counts[1] > 0
@@ -133,12 +133,10 @@ def test_a_second_model_of_the_same_shape_is_not_traced(method, traced, tiny_tok
         {"num_attention_heads": 8},
     ],
 )
-def test_another_program_of_the_same_shape_is_traced(changed, traced, tiny_tokenizer, tmp_path):
-    for name, settings in (("first", {}), ("second", changed)):
-        source = saved(model_of(bert(2, **settings)), tiny_tokenizer, tmp_path / name)
-        traced.clear()
-        export_model(source, tmp_path / f"{name}-bundle")
-        assert {"Start", "Segment"} <= set(traced)
+def test_another_program_of_the_same_shape_is_another(changed):
+    first, second = model_of(bert(2)), model_of(bert(2, **changed))
+    assert segments.program_kind(first) == segments.program_kind(other_weights(model_of(bert(2))))
+    assert segments.program_kind(first) != segments.program_kind(second)
 
 
 def test_what_is_remembered_holds_no_weights_and_is_bounded(tiny_tokenizer, tmp_path, monkeypatch):

@@ -195,13 +195,13 @@ def test_a_disk_that_is_full_at_the_seal(recipe, whole, tmp_path, monkeypatch):
     assert furthest(load_file(out / "model.safetensors"), whole) < 1e-6
 
 
-@pytest.fixture
-def two_phases(recipe, tmp_path, monkeypatch) -> tuple[Recipe, Path, dict[str, torch.Tensor]]:
+@pytest.fixture(scope="module")
+def between_phases(recipe, tmp_path_factory) -> tuple[Recipe, Path]:
     """DeeBERT, ended between its phases; and how it ends when nothing happens."""
     changed = recipe_from(recipe.model_dump(), ["method=deebert", "train.epochs=1"])
-    fit(changed, tmp_path / "whole", progress=False)
-    out = tmp_path / "m"
-    with monkeypatch.context() as patch:
+    folder = tmp_path_factory.mktemp("phases")
+    fit(changed, folder / "whole", progress=False)
+    with pytest.MonkeyPatch.context() as patch:
         from de3bert.training import schedule
 
         usual = schedule.Schedule._phase
@@ -213,8 +213,15 @@ def two_phases(recipe, tmp_path, monkeypatch) -> tuple[Recipe, Path, dict[str, t
 
         patch.setattr(schedule.Schedule, "_phase", stop)
         with pytest.raises(StoppedError):
-            fit(changed, out, progress=False)
-    return changed, out, load_file(tmp_path / "whole" / "model.safetensors")
+            fit(changed, folder / "m", progress=False)
+    return changed, folder
+
+
+@pytest.fixture
+def two_phases(between_phases, tmp_path) -> tuple[Recipe, Path, dict[str, torch.Tensor]]:
+    changed, folder = between_phases
+    shutil.copytree(folder / "m.training", tmp_path / "m.training")
+    return changed, tmp_path / "m", load_file(folder / "whole" / "model.safetensors")
 
 
 @pytest.mark.parametrize("name", ["weights.pt", "phase.json", SEAL])
