@@ -60,7 +60,7 @@ def test_a_text_that_was_cut_says_so_and_so_does_the_end(de3, trained_model):
     assert said.code == 0
     assert set(said.lines[0]) == {"text", "label", "score", "exit_layer", "layers"}
     assert [row.get("truncated") for row in said.lines] == [None, True, None]
-    assert "1 of 3 texts were cut to 24 tokens" in said.err
+    assert "1 of 3 texts were truncated to 24 tokens" in said.err
     own = de3("predict", trained_model, stdin=b'{"text": "good", "truncated": 3}\n')
     assert own.lines[0]["input_truncated"] == 3
     assert "truncated" not in own.lines[0]

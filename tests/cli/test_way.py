@@ -109,7 +109,7 @@ def test_calibrate(de3, model_copy, toy_data, target, more):
     said = de3("calibrate", model_copy, "--data", toy_data.calibration, "--target", target,
                "--name", "p", *more, "--json")  # fmt: skip
     assert said.code == 0, said.err
-    assert set(said.json) == {"name", "policy", "target", "measured"}
+    assert set(said.json) == {"version", "name", "policy", "target", "measured"}
     assert {"rows", "metric", "score", "score_interval", "full_score", "layers_mean",
             "layer_speedup", "exit_histogram"} <= set(said.json["measured"])  # fmt: skip
     config = json.loads((model_copy / "config.json").read_text())

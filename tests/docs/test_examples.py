@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ __all__ = ["trained_model"]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(name: str, *arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
-    call = [*python(), str(EXAMPLES / name), *map(str, arguments)]
+def run(
+    name: str, *arguments: object, given: str = "", by: tuple[str, ...] | None = None
+) -> subprocess.CompletedProcess[str]:
+    call = [*(by or python()), str(EXAMPLES / name), *map(str, arguments)]
     done = subprocess.run(call, input=given, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr
     return done
@@ -46,7 +49,10 @@ def test_train_and_calibrate(tmp_path, tiny_backbone, toy_data):
 def test_predict_from_a_bundle(tmp_path, trained_model):
     export_model(trained_model, tmp_path / "bundle")
     texts = [text for text, _ in toy_rows(20, 4)]
-    done = run("predict_from_a_bundle.py", tmp_path / "bundle", "full", given="\n".join(texts))
+    done = run(
+        "predict_from_a_bundle.py", tmp_path / "bundle", "full", given="\n".join(texts),
+        by=(sys.executable,),
+    )  # fmt: skip
     answers = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(answers) == len(texts)
     assert {(label, layer) for label, _, layer in answers} == {("neg", "4"), ("pos", "4")}

@@ -68,7 +68,7 @@ def test_a_model_no_better_than_the_commonest_class_is_said():
     labels = labels_of(60, 30, 10)
     always = np.zeros(100, dtype=np.int64)
     (found,) = doubts(measured, labels, always)
-    assert "right in 60.0% of these rows, no more than" in found
+    assert "right in 60.0% of these rows, no more often than" in found
     assert "model's task" in found
 
 

@@ -94,7 +94,7 @@ def test_an_explanation_says_what_comes_next_and_teaches_nothing():
 def test_the_engine_refuses_to_batch_it():
     classifier = fake(TRACE)
     with pytest.raises(UsageError, match="learns from each row"):
-        run_batch(classifier.backend, classifier.encode(["1", "2"]), Policy.parse("bandit"))
+        run_batch(classifier.backend, classifier.encode(["1", "2"]).rows, Policy.parse("bandit"))
 
 
 def test_a_model_with_one_exit():

@@ -98,7 +98,7 @@ def test_links_of_a_bundle_lead_to_the_cache_of_its_own_repository_only(trained_
     elsewhere = os.path.realpath(other / graph.name)
     graph.unlink()
     graph.symlink_to(elsewhere)
-    with pytest.raises(De3Error, match=r"is not closed: layers-01-01.onnx is a link"):
+    with pytest.raises(De3Error, match=r"is not self-contained: layers-01-01.onnx is a link"):
         Manifest.read(snapshot)
 
 

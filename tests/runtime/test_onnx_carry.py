@@ -192,7 +192,7 @@ def test_rows_really_leave_in_between():
 
 def test_dropping_rows_drops_them_from_the_memory(bundle):
     backend = bundle.backend
-    state = backend.start(bundle.encode(TEXTS))
+    state = backend.start(bundle.encode(TEXTS).rows)
     for layer in (1, 2):
         state, _ = backend.advance(state, layer, read=False)
     assert state.feeds["memory"].shape == (6, 2, 2)

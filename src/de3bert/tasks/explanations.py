@@ -39,7 +39,7 @@ class Explanation:
     layers: tuple[ExplainedLayer, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "prediction": self.prediction.to_json()}
 
     def __str__(self) -> str:
         routed = any(row.certainty is not None for row in self.layers)
