@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from de3bert.exits.signals.formulas import probabilities
-from de3bert.exits.signals.parse import SIGNALS, SignalKind
+from de3bert.exits.signals import SIGNALS, SignalKind, probabilities
 from de3bert.methods import METHODS, Method, Phase, Term
 
 
