@@ -64,7 +64,7 @@ def loaded(monkeypatch):
     """What is loaded in place of models, and how often."""
     config = SimpleNamespace(method="de3-v2", method_options={"lambda": 2, "dar": "alienation"})
     task = TASKS["text-classification"]
-    model, times = SimpleNamespace(config=config, task=task), []
+    model, times = SimpleNamespace(info=config, task=task), []
 
     def load(path, threads=None):
         times.append(path)
