@@ -37,7 +37,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/typos
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 # The site, into site/; a link that leads nowhere is an error.
 docs: $(VENV)/.installed

@@ -31,8 +31,17 @@ LIBRARIES = (
 )  # fmt: skip
 
 
+# What `de3` sets before it imports them.
+QUIET = {
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+}
+
+
 def main() -> None:
     sys.path.pop(0)  # this folder
+    os.environ.update(QUIET)
     for name in LIBRARIES:
         importlib.import_module(name)
     gc.freeze()  # a collection in a fork must not write to, and so copy, what all of them share
