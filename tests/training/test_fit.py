@@ -162,7 +162,7 @@ def test_three_classes_named_by_words(small, tmp_path):
 def test_texts_that_were_cut_are_noted(small, tmp_path):
     small["data"]["max_length"] = 8
     trained = fit(recipe_from(small), tmp_path / "m", progress=False)
-    (note,) = [note for note in trained.notes if "cut" in note]
+    (note,) = [note for note in trained.notes if "truncated" in note]
     assert "to 8 tokens" in note
     assert record(tmp_path / "m")["notes"] == trained.notes
 
