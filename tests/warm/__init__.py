@@ -34,6 +34,7 @@ def python() -> tuple[str, ...]:
         text=True,
     )
     assert server.stdout is not None
-    assert server.stdout.readline() == "ready\n"
+    if server.stdout.readline() != "ready\n":  # other versions may start threads when imported
+        return (sys.executable,)
     python.server = server  # type: ignore[attr-defined]  # kept, or its input would be closed
     return (sys.executable, "-S", "-E", "-I", str(HERE / "client.py"), str(path))

@@ -45,7 +45,9 @@ def main() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
     gc.freeze()  # a collection in a fork must not write to, and so copy, what all of them share
-    assert len(os.listdir("/proc/self/task")) == 1
+    if len(os.listdir("/proc/self/task")) > 1:
+        print("a library has started a thread", flush=True)
+        return
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(sys.argv[1])
     listener.listen(64)
