@@ -93,7 +93,7 @@ def common(
 def main() -> None:
     """Runs a verb. Exit code 2: a wrong request; 1: it could not be done; 130: interrupted."""
     # Importing torch makes half a million objects that stay. At its usual threshold the collector
-    # walks over them again and again, which is a fifth of the time until a verb begins.
+    # walks over them again and again, which is a tenth of the time of that import.
     gc.set_threshold(50_000, 20, 20)
     try:
         _run()
