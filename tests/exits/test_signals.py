@@ -174,6 +174,21 @@ def test_cosine_distance_golden(first, second, expected):
     assert signals.cosine_distance(first, second)[0] == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("spread", [0.08, 0.013, 0.002])
+def test_cosine_distance_of_close_vectors_keeps_its_digits(spread):
+    chance = np.random.default_rng(5)
+    first = chance.normal(size=(40, 384)).astype(np.float32)
+    second = (first + spread * chance.normal(size=first.shape)).astype(np.float32)
+    ours, theirs = (
+        one / np.linalg.norm(one, axis=1, keepdims=True)
+        for one in (first.astype(np.float64), second.astype(np.float64))
+    )
+    expected = 1 - (ours * theirs).sum(1)
+    found = signals.cosine_distance(first, second)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=2e-6 / spread)
+
+
 def test_cosine_distance_is_never_negative():
     vectors = np.random.default_rng(0).normal(size=(500, 7)).astype(np.float32)
     assert (1 - (vectors * vectors).sum(1) / np.linalg.norm(vectors, axis=1) ** 2).min() < 0

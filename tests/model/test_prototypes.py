@@ -132,6 +132,31 @@ def test_cosine_distance_of_every_row_exit_and_class() -> None:
                 assert found[row, exit_index, label].item() == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize("spread", [0.08, 0.013, 0.002])
+def test_distances_of_prototypes_that_lie_close(spread: float) -> None:
+    """Against float64: 1 - cos in fp32 would be off by up to a fifth at the least of these."""
+    generator = torch.Generator().manual_seed(3)
+    common = torch.nn.functional.normalize(torch.randn(384, generator=generator), dim=0)
+    away = spread * torch.nn.functional.normalize(
+        torch.randn(2, 3, 384, generator=generator), dim=-1
+    )
+    centres = common + away
+    vectors = common + spread * torch.randn(50, 2, 384, generator=generator) / 384**0.5
+    exact = vectors.double(), centres.double()
+    ours, theirs = (torch.nn.functional.normalize(one, dim=-1) for one in exact)
+    expected = 1 - torch.einsum("red,ekd->rek", ours, theirs)
+    assert expected.max() < 2 * spread**2
+    found = cosine_distance(vectors, centres).double()
+    torch.testing.assert_close(found, expected, rtol=2e-6 / spread, atol=0.0)
+
+
+def test_a_zero_vector_is_at_distance_1() -> None:
+    found = cosine_distance(
+        torch.tensor([[[0.0, 0.0]], [[0.0, 3.0]]]), torch.tensor([[[0.0, 1.0], [0.0, 0.0]]])
+    )
+    assert found.tolist() == [[[1.0, 1.0]], [[0.0, 1.0]]]
+
+
 def test_a_distance_is_never_negative() -> None:
     vectors = torch.randn(500, 1, 7, generator=torch.Generator().manual_seed(0))
     found = torch.stack([cosine_distance(one[None], one[None]) for one in vectors])

@@ -16,17 +16,22 @@ TINY = 1e-12  # keeps a zero vector from dividing by zero; far below any real no
 def cosine_distance(vectors: Tensor, prototypes: Tensor) -> Tensor:
     """1 - cos of every vector with every prototype of its exit, in [0, 2].
 
+    Computed as |v - p|^2 / 2 of the unit vectors v and p, which is the same number: prototypes
+    often lie close, and 1 - cos of close vectors keeps none of the digits of fp32.
+
     Args:
         vectors: (rows, exits, hidden).
         prototypes: (exits, classes, hidden).
 
     Returns:
-        (rows, exits, classes). Rounding can give -1e-8 for equal vectors, hence the clamp.
+        (rows, exits, classes). A zero vector has no direction; its distance to everything is 1.
     """
-    vectors = nn.functional.normalize(vectors.float(), dim=-1, eps=TINY)
-    prototypes = nn.functional.normalize(prototypes.float(), dim=-1, eps=TINY)
-    with _full_precision(vectors):
-        return (1.0 - torch.einsum("red,ekd->rek", vectors, prototypes)).clamp_min(0.0)
+    vectors, prototypes = vectors.float().transpose(0, 1), prototypes.float()
+    ours, theirs = (nn.functional.normalize(v, dim=-1, eps=TINY) for v in (vectors, prototypes))
+    with _full_precision(vectors):  # differences themselves: the faster way is the product again
+        lengths = torch.cdist(ours, theirs, compute_mode="donot_use_mm_for_euclid_dist")
+    none = ~vectors.any(-1, keepdim=True) | ~prototypes.any(-1)[:, None]
+    return torch.where(none, 1.0, lengths.square() / 2).transpose(0, 1)
 
 
 class PrototypeBank(nn.Module):

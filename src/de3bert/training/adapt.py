@@ -16,6 +16,7 @@ from de3bert.data.sampling import draw_rows
 from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint
+from de3bert.exits.signals import cosine_distance
 from de3bert.files import replace_folder, write_json
 from de3bert.model import EarlyExitModel
 from de3bert.model.loading import read_model
@@ -226,8 +227,7 @@ def _move(bank: PrototypeBank, vectors: Tensor, distance: Distance) -> list[Clus
 
 def _ways(old: Tensor, new: Tensor, found: list[Clusters], model: EarlyExitModel) -> list[Moved]:
     """How far every prototype went; (exits, classes, hidden) each."""
-    each = old.double().flatten(0, 1), new.double().flatten(0, 1)
-    ways = (1 - torch.nn.functional.cosine_similarity(*each)).clamp_min(0).view(old.shape[:2])
+    ways = cosine_distance(old.double().numpy(), new.double().numpy())
     layers, names = model.config.exit_layers or [], model.config.label_names
     return [
         Moved(layer, name, int(found[index].rows[k]), float(ways[index, k]))

@@ -136,15 +136,21 @@ def edr(entropy: Array, distance_ratio: Array, weight: float) -> Array:
 
 
 def cosine_distance(first: Array, second: Array) -> Array:
-    """1 - cos(first, second) along the last axis, never below 0. (..., d), (..., d) -> (...)
+    """1 - cos(first, second) along the last axis. (..., d), (..., d) -> (...)
 
-    A zero vector has no direction; its distance to everything is 1.
+    Computed as |u - v|^2 / 2 of the unit vectors u and v: the same number, without the digits that
+    1 - cos loses where they lie close. A zero vector has no direction; its distance is 1.
     """
     xp, first = _floats(first)
     _, second = _floats(second)
-    dot = xp.sum(first * second, axis=-1)
-    squares = xp.sum(first * first, axis=-1) * xp.sum(second * second, axis=-1)
-    return xp.maximum(1.0 - dot / xp.sqrt(xp.maximum(squares, TINY)), 0.0)
+    squares = [xp.sum(vector * vector, axis=-1, keepdims=True) for vector in (first, second)]
+    ours, theirs = (
+        vector / xp.sqrt(xp.maximum(square, TINY))
+        for vector, square in zip((first, second), squares, strict=True)
+    )
+    between = ours - theirs
+    some = xp.minimum(*squares)[..., 0] > 0
+    return xp.where(some, xp.sum(between * between, axis=-1) / 2, 1.0)
 
 
 def _floats(values: Array) -> tuple[Any, Array]:
