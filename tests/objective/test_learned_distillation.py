@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from de3bert.objective import ExitBatch
 from de3bert.objective.learned_distillation import LearnedDistillation, mutual_distillation
@@ -92,12 +93,13 @@ def finite_differences(function, omega: Array) -> Array:
     return found
 
 
-def halves(kind: str, rho: float) -> tuple[Array, Array]:
-    """Weights of rows for the model and for the weights; rows are numbered 0 to 5."""
+def halves(kind: str) -> tuple[Array, Array, Array]:
+    """Weights of rows in the one half, in the other, and for the model; rows are 0 to 5."""
+    every = np.full(ROWS, 1 / ROWS)
     if kind == "none":
-        return np.full(ROWS, 1 / ROWS), np.full(ROWS, 1 / ROWS)
+        return every, every, every
     even = np.array([1, 0, 1, 0, 1, 0])
-    return even / 3, (1 - even) / 3 + rho * even / 3
+    return even / 3, (1 - even) / 3, even / 3 if kind == "fixed" else every
 
 
 @pytest.mark.parametrize("learn_from", ["all", "later"])
@@ -137,11 +139,11 @@ def test_known_distillation() -> None:
 
 
 @pytest.mark.parametrize("learn_from", ["all", "later"])
-@pytest.mark.parametrize("kind", ["none", "fixed"])
+@pytest.mark.parametrize("kind", ["none", "fixed", "crossed"])
 def test_value_and_the_models_gradient_against_a_loop(make, learn_from, kind) -> None:
     options = {"from": learn_from, "halves": kind, "kd": 0.7, "temperature": 3.0, "rho": 0.5}
     loss, batch = LearnedDistillation(EXITS, options), make()
-    omega, (ours, _) = disturbed(loss), halves(kind, 0.5)
+    omega, (*_, ours) = disturbed(loss), halves(kind)
     slow = Slow(batch, learn_from, 0.7, 3.0)
     value = loss(batch)
     assert value.item() == pytest.approx(ours @ slow.per_row(slow.logits, omega), abs=1e-5)
@@ -150,11 +152,12 @@ def test_value_and_the_models_gradient_against_a_loop(make, learn_from, kind) ->
     np.testing.assert_allclose(batch.exit_logits.grad.numpy(), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["none", "fixed"])
+@pytest.mark.parametrize("kind", ["none", "fixed", "crossed"])
 def test_the_weights_gradient_is_that_of_their_own_rows(make, kind) -> None:
-    options = {"halves": kind, "rho": 0.3, "temperature": 1.5}
+    options = {"halves": kind, "rho": 0.3, "temperature": 1.5, "unroll": 0.0}
     loss, batch = LearnedDistillation(EXITS, options), make()
-    omega, (_, held_out) = disturbed(loss), halves(kind, 0.3)
+    omega, (first, second, _) = disturbed(loss), halves(kind)
+    held_out = second if kind == "none" else second + 0.3 * first
     slow = Slow(batch, "all", 1.0, 1.5)
     loss(batch).backward()
     expected = finite_differences(lambda o: held_out @ slow.per_row(slow.logits, o), omega)
@@ -162,13 +165,13 @@ def test_the_weights_gradient_is_that_of_their_own_rows(make, kind) -> None:
 
 
 @pytest.mark.parametrize("learn_from", ["all", "later"])
-@pytest.mark.parametrize("kind", ["none", "fixed"])
+@pytest.mark.parametrize("kind", ["none", "fixed", "crossed"])
 def test_the_unrolled_gradient_is_the_finite_difference(make, learn_from, kind) -> None:
-    """Omega -> a step of the heads on L -> the held-out loss, all in float64 by hand."""
+    """Omega -> a step of the heads on one half -> the loss of the other, in float64 by hand."""
     rate, rho = 0.8, 0.25
     options = {"from": learn_from, "halves": kind, "rho": rho, "unroll": 1.0, "inner_rate": rate}
     loss, batch = LearnedDistillation(EXITS, options), make()
-    omega, (ours, held_out) = disturbed(loss), halves(kind, rho)
+    omega, (first, second, _) = disturbed(loss), halves(kind)
     slow = Slow(batch, learn_from, 1.0, 2.0)
     states = batch.states.detach().double().numpy()
     weight = np.stack([part.weight.detach().double().numpy() for part in batch.heads.exits])
@@ -177,13 +180,17 @@ def test_the_unrolled_gradient_is_the_finite_difference(make, learn_from, kind) 
     def read(weight: Array, bias: Array) -> Array:
         return np.einsum("rmh,mkh->rmk", states, weight) + bias
 
-    def held_out_loss(o: Array) -> float:
-        slope = slow.slope(read(weight, bias), o, ours)
+    def after(o: Array, learned: Array, held_out: Array) -> float:
+        slope = slow.slope(read(weight, bias), o, learned)
         logits = read(
             weight - rate * np.einsum("rmk,rmh->mkh", slope, states), bias - rate * slope.sum(0)
         )
         own = -log_softmax(logits)[np.arange(ROWS), :, batch.labels.numpy()]  # (rows, exits)
         return held_out @ own @ (np.arange(1, EXITS + 1) / 10)
+
+    def held_out_loss(o: Array) -> float:
+        other = after(o, second, first) if kind != "none" else 0.0
+        return after(o, first, second) + rho * other
 
     value = loss(batch)
     plain = LearnedDistillation(EXITS, {**options, "unroll": 0.0})
@@ -209,10 +216,54 @@ def test_first_order_weights_leave_the_large_parts(make) -> None:
     logits = torch.zeros(3, 4, 3)
     logits[range(3), 2, range(3)] = 4.0  # exit 3 is right
     batch = make(rows=3, exit_logits=logits.requires_grad_(), labels=torch.arange(3))
-    loss = LearnedDistillation(EXITS, {"kd": 0.0})
+    loss = LearnedDistillation(EXITS, {"kd": 0.0, "halves": "none", "unroll": 0.0})
     loss(batch).backward()
     assert loss.exit_scores.grad.argmin().item() == 2
     assert loss.exit_scores.grad[2] < 0 < loss.exit_scores.grad[3]
+
+
+def weights_over_training(steps: int, **options: float | str) -> Array:
+    """w after every 50 steps of linear heads that read more and more telling states, (times, 6)."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 2, (600,), generator=generator)
+    telling = torch.linspace(0.05, 0.4, 6)[:, None] * torch.randn(6, 16, generator=generator)
+    states = (
+        torch.randn(600, 6, 16, generator=generator) + (2 * labels - 1)[:, None, None] * telling
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        heads = nn.Module()
+        heads.exits = nn.ModuleList(nn.Linear(16, 2) for _ in range(6))
+    loss = LearnedDistillation(6, options)
+    optimizer = torch.optim.Adam(
+        [{"params": heads.parameters(), "lr": 1e-2}, {"params": loss.parameters(), "lr": 1e-2}]
+    )
+    seen = [loss.weights()[0].tolist()]
+    for step in range(steps):
+        rows = torch.randint(0, 600, (32,), generator=generator)
+        logits = torch.stack([e(states[rows, m]) for m, e in enumerate(heads.exits)], dim=1)
+        batch = ExitBatch(
+            logits, labels[rows], None, {}, states=states[rows], heads=heads, extras={"row": rows}
+        )
+        optimizer.zero_grad()
+        loss(batch).backward()
+        optimizer.step()
+        if step % 50 == 49:
+            seen.append(loss.weights()[0].tolist())
+    return np.array(seen)
+
+
+def test_weights_over_training_do_not_collapse() -> None:
+    """Held-out halves keep all exits alive, where the loss's own gradient ends with one of them."""
+    start = np.arange(1, 7) / 21
+    kept = weights_over_training(800)
+    np.testing.assert_allclose(kept[0], start, atol=1e-6)
+    assert (kept / start).min() > 0.3
+    assert (kept / start).max() < 2.0
+    assert np.abs(kept[4] - start).max() > 0.05  # they do learn
+    lost = weights_over_training(500, halves="none", unroll=0.0)
+    assert (lost[-1] / start).min() < 0.1
+    assert (np.diff(lost.max(axis=1)) > 0).all()  # and there is no end to it
 
 
 @pytest.mark.parametrize("rows", [[0, 2, 4, 6, 8, 10], [1, 3, 5, 7, 9, 11]])
@@ -236,7 +287,7 @@ def test_evaluation_reads_all_rows_and_needs_no_numbers(make) -> None:
     loss = LearnedDistillation(EXITS, {"halves": "fixed", "unroll": 1.0})
     with torch.no_grad():
         found = loss(replace(batch, heads=None, states=None))
-    whole = LearnedDistillation(EXITS, {})(batch)
+    whole = LearnedDistillation(EXITS, {"halves": "none", "unroll": 0.0})(batch)
     assert found.item() == pytest.approx(whole.item())
 
 

@@ -15,9 +15,9 @@ METHODS.add(
             "kd": 1.0,  # sum of the weights of all distillation terms
             "temperature": 2.0,
             "from": "all",  # learn from all other exits, or from `later` ones only
-            "halves": "none",  # `fixed`: one half of the rows for the exits, the other for weights
-            "rho": 1.0,  # with halves: share of the first half in the step of the weights
-            "unroll": 0.0,  # 1: weights follow the held-out loss after a step of the heads
+            "halves": "crossed",  # each half of the rows is held out from a step on the other
+            "rho": 1.0,  # share of the first half in the step of the weights
+            "unroll": 1.0,  # weights follow the held-out loss after a step of the heads
             "inner_rate": 0.01,
             "weights_rate": 0.01,  # learning rate of the weights
         },

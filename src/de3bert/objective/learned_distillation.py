@@ -45,11 +45,13 @@ class LearnedDistillation(StatefulLoss):
         kd: the sum of all v (1). Each starts equal; w, of sum 1, starts at m / sum of m.
         temperature: of KD (2).
         from: `all`, an exit learns from all others (LAE); `later`, from those after it (LLE).
-        halves: `none`, Omega reads every batch before Theta has learned from it; `fixed`, rows with
-            an even number are Theta's (D1), odd ones Omega's (D2). Reads `row`.
-        rho: with `fixed`, how much of D1's gradient Omega gets besides that of D2 (1).
-        unroll: 0, Omega's gradient is that of L itself, which can only lower the weights of large
-            parts; 1, that of the held-out loss after one step of the linear heads.
+        halves: rows with an even number are the half D1, odd ones D2; reads `row`. `crossed`, Theta
+            learns from both, and each is held out for Omega from a step on the other; `fixed`,
+            Theta learns from D1 alone; `none`, Omega reads the rows that Theta learns from.
+        rho: how much of D1's gradient Omega gets besides that of D2 (1).
+        unroll: 1, Omega's gradient is that of the held-out loss after one step of the linear heads;
+            0, that of L itself, which can only lower the weights of large parts, and ends with all
+            weight on a few exits.
         inner_rate: the size of that step (0.01).
         weights_rate: the learning rate of Omega. At the encoder's it would hardly move, and weight
             decay would pull its scores together.
@@ -59,10 +61,10 @@ class LearnedDistillation(StatefulLoss):
         super().__init__(exits, options)
         self.total = needs.number(options, "kd", 1.0)
         self.temperature = needs.number(options, "temperature", 2.0, positive=True)
-        self.halves = needs.word(options, "halves", ("none", "fixed"))
+        self.halves = needs.word(options, "halves", ("crossed", "fixed", "none"))
         self.rho = needs.number(options, "rho", 1.0)
         self.inner_rate = needs.number(options, "inner_rate", 0.01, positive=True)
-        self.unroll = needs.number(options, "unroll", 0.0)
+        self.unroll = needs.number(options, "unroll", 1.0)
         if self.unroll not in (0.0, 1.0):
             raise UsageError(f"Option unroll must be 0 or 1, got {self.unroll:g}.")
         if "weights_rate" in options:
@@ -81,14 +83,17 @@ class LearnedDistillation(StatefulLoss):
         return self.exit_scores.float().softmax(0), square.index_put(place.unbind(1), pairs)
 
     def forward(self, batch: ExitBatch) -> Tensor:
-        ours, held_out = self._rows(batch)
+        first, second, ours = self._rows(batch)
         exit_weights, pair_weights = (weights.detach() for weights in self.weights())
         value = self._loss(batch.exit_logits, batch.labels, ours, exit_weights, pair_weights)
         if not (batch.training and torch.is_grad_enabled()):
             return value
         if self.unroll:
-            carrier = self._after_a_step(batch, ours, held_out)
+            carrier = self._after_a_step(batch, first, second)
+            if self.rho and self.halves != "none":
+                carrier = carrier + self.rho * self._after_a_step(batch, second, first)
         else:
+            held_out = second if self.halves == "none" else second + self.rho * first
             logits = batch.exit_logits.detach()
             carrier = self._loss(logits, batch.labels, held_out, *self.weights())
         return value + (carrier - carrier.detach())
@@ -106,8 +111,8 @@ class LearnedDistillation(StatefulLoss):
         taught = (mutual_distillation(logits, self.temperature) * pair_weights).sum((1, 2))
         return (rows * (own + taught)).sum()
 
-    def _after_a_step(self, batch: ExitBatch, ours: Tensor, held_out: Tensor) -> Tensor:
-        """The held-out cross-entropy once the heads have taken a step on L(Theta's rows; Omega).
+    def _after_a_step(self, batch: ExitBatch, learned: Tensor, held_out: Tensor) -> Tensor:
+        """The held-out cross-entropy once the heads have taken a step on L(learned rows; Omega).
 
         Exits are weighted by their number: what is wanted of the exits must not depend on Omega.
         The step reads the states themselves, without dropout.
@@ -116,20 +121,19 @@ class LearnedDistillation(StatefulLoss):
         logits = stepped_logits(
             needs.states(batch, NAME),
             *linear_heads(batch.heads),
-            lambda logits: self._loss(logits, batch.labels, ours, *weights),
+            lambda logits: self._loss(logits, batch.labels, learned, *weights),
             self.inner_rate,
         )
         wanted = torch.arange(1.0, self.exits + 1, device=logits.device)
         each = cross_entropies(logits, batch.labels) @ (wanted / wanted.sum())
         return (held_out * each).sum()
 
-    def _rows(self, batch: ExitBatch) -> tuple[Tensor, Tensor]:
-        """How much every row counts for Theta and for Omega, (rows,) each."""
+    def _rows(self, batch: ExitBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """How much every row counts in D1, in D2, and for Theta, (rows,) each."""
+        every = torch.full(batch.labels.shape, 1 / len(batch.labels), device=batch.labels.device)
         if self.halves == "none" or not batch.training:
-            every = torch.full(batch.labels.shape, 1 / len(batch.labels))
-            every = every.to(batch.labels.device)
-            return every, every
+            return every, every, every
         row = needs.extra(batch, "row", NAME, "the number of the row in the data, (rows,) int64")
-        first = (row % 2 == 0).float()
-        first, second = (half / half.sum().clamp_min(1) for half in (first, 1 - first))
-        return first, second + self.rho * first
+        even = (row % 2 == 0).float()
+        first, second = (half / half.sum().clamp_min(1) for half in (even, 1 - even))
+        return first, second, first if self.halves == "fixed" else every
