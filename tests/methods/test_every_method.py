@@ -23,6 +23,8 @@ from de3bert.exits.family import Family
 from de3bert.exits.replay import margin, replay
 from de3bert.export.bundle import export_model
 from de3bert.methods import METHODS
+from de3bert.model import EarlyExitForSequenceClassification
+from de3bert.model.tokens import load_tokenizer
 from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.evaluate import trace_table
 from de3bert.training.fit import fit
@@ -41,13 +43,25 @@ Ready = Callable[[str], Path]
 
 
 @pytest.fixture(scope="session")
+def taught_backbone(tmp_path_factory: pytest.TempPathFactory, trained_model: Path) -> Path:
+    """The encoder of a model that knows the toy task: new exits on it need few steps."""
+
+    def build(folder: Path) -> None:
+        model = EarlyExitForSequenceClassification.from_pretrained(trained_model)
+        model.encoder.backbone.save_pretrained(folder)
+        load_tokenizer(trained_model).save_pretrained(folder)
+
+    return once(tmp_path_factory, "taught-backbone", build)
+
+
+@pytest.fixture(scope="session")
 def ready(
-    tmp_path_factory: pytest.TempPathFactory, tiny_backbone: Path, toy_data: ToyData
+    tmp_path_factory: pytest.TempPathFactory, taught_backbone: Path, toy_data: ToyData
 ) -> Ready:
     """The folder of a method's model, trained by the first test that asks."""
 
     def folder(method: str) -> Path:
-        settings = {**toy_recipe(tiny_backbone, toy_data, epochs=2.0), "method": method}
+        settings = {**toy_recipe(taught_backbone, toy_data, epochs=0.5), "method": method}
         recipe = recipe_from(settings)
         return once(
             tmp_path_factory, f"method-{method}", lambda out: fit(recipe, out, progress=False)
