@@ -42,7 +42,7 @@ def test_a_distribution_brings_a_verb(tmp_path, monkeypatch):
     assert "--import" in CliRunner().invoke(app, ["hello", "--help"]).output
 
 
-@pytest.mark.parametrize("verb", ["compare", "analyze", "paper"])
+@pytest.mark.parametrize("verb", ["compare", "analyze", "paper", "queue"])
 def test_without_the_laboratory_its_verbs_say_how_to_get_it(verb, monkeypatch):
     app = app_with([], monkeypatch)
     for arguments in ([verb], [verb, "--help"], [verb, "study.toml", "--out", "x"]):

@@ -17,5 +17,5 @@ def test_help_shows_an_example(de3, verb):
 
 def test_they_are_listed(de3):
     out = de3("--help").out
-    assert all(verb in out for verb in ("compare", "analyze", "paper"))
+    assert all(verb in out for verb in ("compare", "analyze", "paper", "queue"))
     assert "--import" in de3("paper", "run", "--help").out

@@ -26,6 +26,7 @@ LABORATORY = {
     "compare": "Compare methods over tasks and seeds (comes with de3lab).",
     "analyze": "Answer one of the paper's questions for a model (comes with de3lab).",
     "paper": "The paper, table by table and figure by figure (comes with de3lab).",
+    "queue": "Trainings of several studies, one after the other (comes with de3lab).",
 }
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -12,7 +12,7 @@ from de3lab.study.execute import Study
 from de3lab.study.plan import Job
 from de3lab.study.record import RUN, rescored, scored_as
 
-__all__ = ["collect", "keep_record"]
+__all__ = ["collect", "keep_record", "kept_record"]
 
 
 def keep_record(place: Path, record: RunRecord) -> None:
@@ -22,6 +22,11 @@ def keep_record(place: Path, record: RunRecord) -> None:
         if path.stem != record.key and RunRecord.read(path).identity == record.identity:
             path.unlink()
     record.write(folder / f"{record.key}.json")
+
+
+def kept_record(place: Path, job: Job) -> RunRecord | None:
+    """The record of a job in a report: of its task, method, seed and settings; None without one."""
+    return _matching(_read((place / "runs").glob(f"{job.task.name}-{job.training}-*.json")), job)
 
 
 def collect(

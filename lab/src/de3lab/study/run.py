@@ -11,7 +11,7 @@ from types import FrameType
 
 from de3bert.errors import De3Error
 from de3bert.files import write_text
-from de3lab.study.collect import keep_record
+from de3lab.study.collect import keep_record, kept_record
 from de3lab.study.execute import Study
 from de3lab.study.plan import selected
 from de3lab.study.progress import Countdown
@@ -29,6 +29,7 @@ def run_study(
     only: Sequence[str] = (),
     progress: bool = True,
     fresh: bool = False,
+    again: bool = True,
     note: Callable[[str], None] = lambda text: None,
 ) -> dict[str, str]:
     """Does what is not done yet, in the order of the plan; each record is copied to `place`.
@@ -41,11 +42,15 @@ def run_study(
     Args:
         only: filters, see `selected`.
         fresh: starts unfinished trainings over.
+        again: also does what has a record in `place` but no traces any more; without it, records
+            made on another machine count.
 
     Returns:
         Label -> reason of the trainings that failed.
     """
     jobs = selected(study.jobs, only)
+    if not again:
+        jobs = [job for job in jobs if kept_record(place, job) is None]
     study.check()
     known = {job.identity: record for job in jobs if (record := study.stored(job)) is not None}
     for record in known.values():
