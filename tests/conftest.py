@@ -19,12 +19,22 @@ __all__ = ["browser", "de3_tagger", "sentee_model", "tokee_model", "word_data"]
 # Tiny tensors on busy cores: threads cost more than they give. Must be set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A test process holds torch, transformers and the exporter: half a million objects that the
-# collector would walk again and again, and that are never garbage.
+# A test process holds torch, transformers and, more and more of them, traced programs: millions of
+# objects that are never garbage. Every training and every export asks for a full collection, which
+# would walk them all, two seconds at the end of a run. What is alive between two files is left out.
 gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_collection_finish() -> None:
+    _keep_out()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if nextitem is not None and nextitem.path != item.path:
+        _keep_out()
+
+
+def _keep_out() -> None:
     gc.collect()
     gc.freeze()
 

@@ -20,6 +20,8 @@ import torch
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 from torch import nn
 
+from de3bert.export.lowering import lower_without_tracing
+
 __all__ = ["ROWS", "TOKENS", "capture", "finish", "make_graph"]
 
 OPSET = 20  # the first with Gelu as one operator
@@ -48,9 +50,10 @@ def capture(
 ) -> ir.Model:
     """The graph as it is traced: nothing is folded yet, and weights have their names in `module`.
 
-    This is where the time of an export goes, two to three seconds for a layer of any size.
+    This is where the time of an export goes, about a second for a layer of any size.
     """
     _remember_operators()
+    lower_without_tracing()
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             module.eval(),

@@ -191,7 +191,8 @@ class Distances(nn.Module):
             "LpNormalization", (vector,), {"axis": -1, "p": 2}, dtype=vector.dtype,
             shape=vector.shape,
         )  # fmt: skip
-        return (length_one[:, None] - self.unit).square().sum(-1) / 2
+        between = length_one[:, None] - self.unit
+        return (between * between).sum(-1) / 2
 
 
 def program_kind(model: Model) -> Hashable:
