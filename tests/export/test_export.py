@@ -44,7 +44,9 @@ def test_a_layer_is_one_attention_and_one_product_for_query_key_and_value(traine
         assert (found["MultiHeadAttention"], found["MatMul"]) == (1, 5)
         assert found["Softmax"] == 0
     found = operators(trained_bundle / "distances-01.onnx")
-    assert sum(found.values()) <= 4
+    # Projection, unit length, an axis for the classes, difference, square, sum, half. One operator
+    # for square and sum is slower, and adds up in an order that loses a digit.
+    assert sum(found.values()) <= 7
 
 
 def test_a_bundle_says_nothing_of_the_machine_that_made_it(trained_bundle):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import onnxruntime
 import pytest
 import torch
+from onnx.reference import ReferenceEvaluator
 from torch import Tensor, nn
 
 from de3bert.export import lowering
@@ -71,8 +71,8 @@ def test_the_graph_computes_what_the_module_does(name, tmp_path, monkeypatch):
     x = torch.randn(7, 4)
     expected = module(x).detach().numpy()
     for way in ("short", "whole"):
-        session = onnxruntime.InferenceSession(tmp_path / f"{way}.onnx")
-        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], expected, atol=1e-6)
+        graph = ReferenceEvaluator(str(tmp_path / f"{way}.onnx"))
+        np.testing.assert_allclose(graph.run(None, {"x": x.numpy()})[0], expected, atol=1e-6)
 
 
 def test_a_program_with_other_operators_is_left_unchanged():

@@ -192,7 +192,7 @@ class Distances(nn.Module):
             shape=vector.shape,
         )  # fmt: skip
         between = length_one[:, None] - self.unit
-        return (between * between).sum(-1) / 2
+        return (between * between).sum(-1) * 0.5
 
 
 def program_kind(model: Model) -> Hashable:
