@@ -83,7 +83,7 @@ def test_only_linear_heads_can_be_unrolled(make, run, heads) -> None:
         ("weighted_cross_entropy", "b0", float("inf"), "b0 must be a number at least 0, got inf"),
         ("self_distillation", "direction", "techer", 'Did you mean "teacher"'),
         ("learned_distillation", "from", "latter", 'Did you mean "later"'),
-        ("learned_distillation", "halves", "both", "Available: fixed, none"),
+        ("learned_distillation", "halves", "both", "Available: crossed, fixed, none"),
         ("learned_distillation", "unroll", 2.0, "unroll must be 0 or 1, got 2"),
         ("learned_distillation", "temperature", 0.0, "temperature must be a number above 0"),
         ("learned_distillation", "inner_rate", 0.0, "inner_rate must be a number above 0"),

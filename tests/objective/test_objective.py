@@ -112,6 +112,12 @@ def test_terms_without_their_extras_count_in_training_only(parts: None) -> None:
     assert total(term) == 100.0  # the loss itself says what is missing
 
 
+def linear_heads(exits: int) -> nn.Module:
+    heads = nn.Module()
+    heads.exits = nn.ModuleList(nn.Linear(5, 3) for _ in range(exits))
+    return heads
+
+
 def test_stateful_losses_are_made_once_for_all_phases() -> None:
     learned, weighted = Term("learned_distillation"), Term("weighted_cross_entropy")
     later = [learned, weighted, Term("cross_entropy")]
@@ -120,7 +126,10 @@ def test_stateful_losses_are_made_once_for_all_phases() -> None:
     assert objective.stateful["weighted_cross_entropy"].options == {"b0": 2.0}
     assert {name.split(".")[1] for name, _ in objective.named_parameters()} == {learned.loss}
     assert {name.split(".")[1] for name, _ in objective.named_buffers()} == {weighted.loss}
-    batch = ExitBatch(torch.randn(4, 3, 3), LABELS, None, {})
+    batch = ExitBatch(
+        torch.randn(4, 3, 3), LABELS, None, {}, states=torch.randn(4, 3, 5), heads=linear_heads(3),
+        extras={"row": torch.arange(4)},
+    )  # fmt: skip
     before = dict(objective.stateful)
     first = objective(batch)
     objective.enter([weighted])

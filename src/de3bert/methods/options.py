@@ -86,7 +86,7 @@ OPTIONS: dict[str, Range | OneOf] = {
     "full_share": Range(0.0, 0.8),
     "future": SWITCH,
     "gamma": SHARE,
-    "halves": OneOf(("none", "fixed")),
+    "halves": OneOf(("crossed", "fixed", "none")),
     "hard": WEIGHT,
     "hash": OneOf(HASHES, HASHES.kind),
     "head_size": Range(1.0, 65_536.0, whole=True),
