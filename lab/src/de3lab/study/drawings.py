@@ -62,7 +62,7 @@ def labelled_methods(document: StudyResult, task: str) -> list[str]:
         key=lambda name: (-areas[name].whole, -areas[name].mean),
     )
     first = [document.chosen, *([FULL] if FULL in document.points.get(task, {}) else [])]
-    every = [*first, *best, *(each.name for each in document.methods)]
+    every = [*first, *best, *(each.name for each in document.methods if each.ranked)]
     return list(dict.fromkeys(every))[:LABELLED]
 
 

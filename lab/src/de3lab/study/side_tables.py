@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from de3lab.documents import StudyResult
 from de3lab.documents.study import OWN, CalibratedMean, StepCount
 from de3lab.tabular import Grid
 
-__all__ = ["off_target_lines", "side_tables"]
+__all__ = ["off_target_lines", "side_tables", "speed_tables"]
 
 OFF = " !"
+SPEED_NOTE = (
+    "Achieved on test rows by the point that calibration rows chose for the wanted speed-up; in "
+    "brackets its 95 % interval over seeds, or over rows (r) where there is one seed; none where it "
+    "was not stored. ! the wanted one lies outside."
+)
 
 
 def side_tables(document: StudyResult) -> list[Grid]:
     """Those that have anything to show."""
-    found = [*_speeds(document), _steps(document), _times(document)]
+    found = [*speed_tables(document), _steps(document), _times(document)]
     return [table for table in found if table.rows]
 
 
@@ -34,8 +37,9 @@ def off_target_lines(document: StudyResult, method: str | None = None) -> list[s
     ]
 
 
-def _speeds(document: StudyResult) -> Iterator[Grid]:
+def speed_tables(document: StudyResult) -> list[Grid]:
     """Of every task the layer speed-ups of the points that calibration rows chose."""
+    found = []
     for task in (each.name for each in document.tasks):
         rows = []
         for name in (each.name for each in document.methods if each.ranked):
@@ -44,15 +48,10 @@ def _speeds(document: StudyResult) -> Iterator[Grid]:
                 cells = (None if each is None else _speed(each, OFF) for each in seen.values())
                 rows.append((name, *cells))
         columns = ("method", *(f"wanted {key}x" for key in document.calibrated))
-        yield Grid(f"Layer speed-up wanted and achieved, {task}", columns, tuple(rows), _speed_note())
-
-
-def _speed_note() -> str:
-    return (
-        "Achieved on test rows by the point that calibration rows chose for the wanted speed-up; in "
-        "brackets its 95 % interval over seeds, or over rows (r) where there is one seed; none where "
-        "it was not stored. ! the wanted one lies outside."
-    )
+        if rows:
+            title = f"Layer speed-up wanted and achieved, {task}"
+            found.append(Grid(title, columns, tuple(rows), SPEED_NOTE))
+    return found
 
 
 def _speed(seen: CalibratedMean, off: str = "") -> str:

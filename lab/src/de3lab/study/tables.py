@@ -11,7 +11,16 @@ from de3lab.documents.study import Mean, PointMean, Score
 from de3lab.study.side_tables import side_tables
 from de3lab.tabular import Cell, Grid, tex_table
 
-__all__ = ["blocks_of", "markdown", "notes_of", "tex", "uneven_steps"]
+__all__ = [
+    "MORE_STEPS",
+    "blocks_of",
+    "comparable",
+    "doubts_of",
+    "markdown",
+    "notes_of",
+    "tex",
+    "uneven_steps",
+]
 
 AVERAGE = "AVG"
 TIE = 1e-9
@@ -58,7 +67,7 @@ def notes_of(document: StudyResult) -> list[str]:
     progress, chosen = document.progress, document.chosen
     parts = [
         f"{progress.done} of {progress.of} trainings are finished.",
-        "Scores in percent at equal layer speed-up (mean over seeds, ± sample deviation): "
+        "Scores in percent at equal layer speed-up (mean over seeds, ± sample deviation, of several metrics that of their mean): "
         + "; ".join(
             f"{task.name}: {'/'.join(task.metrics)} on {task.test}, {len(task.seeds)} seed(s)"
             for task in document.tasks
@@ -76,10 +85,10 @@ def notes_of(document: StudyResult) -> list[str]:
             f"{AVERAGE} is over the tasks that all have finished: {', '.join(complete)}, and the "
             "seeds that all share."
         )
-    return [*parts, *_doubts(document)]
+    return [*parts, *doubts_of(document)]
 
 
-def _doubts(document: StudyResult) -> list[str]:
+def doubts_of(document: StudyResult) -> list[str]:
     """Rows that are not quite what the others are."""
     said = [
         f"{name} is withdrawn until it is trained again: {why}."
