@@ -55,15 +55,17 @@ def test_the_document(bundle, int8_bundle, short, material, monkeypatch):
     monkeypatch.setattr(
         "de3bert.bench.run.TemporaryDirectory", lambda prefix: nullcontext(material.folder)
     )
-    said = run(bundle, *short, "--against", "hf,ort,ort-fused,layer-k", "--int8", int8_bundle, "--json")
+    said = run(
+        bundle, *short, "--against", "hf,ort,ort-fused,layer-k", "--int8", int8_bundle, "--json"
+    )
     document = json.loads(said.stdout)
     assert set(document) == DOCUMENT
     assert (document["texts"], document["rounds"], document["reference"]) == (12, 2, "hf")
     assert {"onnxruntime", "torch", "numpy"} <= set(document["versions"])
     assert document["tokens"]["min"] <= document["tokens"]["p50"] <= document["tokens"]["max"]
     rows = {row["name"]: row for row in document["contenders"]}
-    assert list(rows) == ["hf", "ort", "ort-fused", "layer-2", "ours:full", "ours:half", "ours-int8:full",
-                          "ours-int8:half"]  # fmt: skip
+    assert list(rows) == ["hf", "ort", "ort-fused", "layer-2", "ours:full", "ours:half",
+                          "ours-int8:full", "ours-int8:half"]  # fmt: skip
     for row in rows.values():
         assert set(row) >= ROW
         assert 0 < row["latency_ms"]["p50"] <= row["latency_ms"]["p95"]
@@ -152,7 +154,10 @@ def test_labels_of_another_task_do_not_stop_it(bundle, tmp_path):
     ("options", "message"),
     [
         (["--against", "hf,onnx"], 'Unknown contender "onnx"'),
-        (["--against", "tflite"], "Available: hf, layer-k, openvino, ort, ort-fused, ort-fused-int8, ort-int8"),
+        (
+            ["--against", "tflite"],
+            "Available: hf, layer-k, openvino, ort, ort-fused, ort-fused-int8, ort-int8",
+        ),
         (["--against", "hf,,ort"], "comma-separated names"),
         (["--against", "layer-7"], "exit after layer 7. The model has exits after layers 1, 2, 3"),
         (["--backend", "tflite"], 'Unknown back end "tflite"'),

@@ -48,7 +48,7 @@ def test_a_layer_target_is_met_with_the_best_lambda():
 
 def test_entropy_is_among_what_is_tried():
     """No point is worse on its rows than plain entropy; with the paper's weights it may be."""
-    assert LAMBDA_GRID == (0.0, *PAPER_LAMBDA_GRID)
+    assert list(LAMBDA_GRID) == [0.0, *PAPER_LAMBDA_GRID]
     misled = replace(TRACE, distances=np.ascontiguousarray(TRACE.distances[..., ::-1]))
     entropy = calibrate(misled, "layers=2.0", name="x", family="entropy")
     ours = calibrate(misled, "layers=2.0", name="x")

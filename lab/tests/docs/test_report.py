@@ -46,5 +46,7 @@ def test_readme_counts_the_findings_as_they_are(report):
         "by construction": "hold by construction",
         "not measured": "are not measured",
     }
-    told = ", ".join(f"{counts[holds]} {words}" for holds, words in named.items() if counts.get(holds))
+    told = ", ".join(
+        f"{counts[holds]} {words}" for holds, words in named.items() if counts.get(holds)
+    )
     assert f"Of {sum(counts.values())} findings {told}" in said

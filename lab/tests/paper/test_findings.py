@@ -120,7 +120,9 @@ def test_a_target_with_one_point_is_not_judged():
     seen = judged("adjustment", results={"shift": both})
     assert (seen.holds, seen.numbers["n"]) == ("yes", 3)
     assert seen.numbers["mean"] == pytest.approx(sum(UP) / 3)
-    assert "(SST-2 to IMDb). MNLI to SNLI is left out: CeeBERT has one point (1.3x)." in seen.statement
+    assert (
+        "(SST-2 to IMDb). MNLI to SNLI is left out: CeeBERT has one point (1.3x)." in seen.statement
+    )
     alone = judged("adjustment", results={"shift": {"mnli": both["mnli"]}})
     assert alone.holds == "not measured"
 
@@ -316,7 +318,7 @@ def test_lambda_rises_then_falls():
 
 
 def test_lambda_is_chosen_on_other_runs_than_it_is_scored_by():
-    """Each run has its peak somewhere else: chosen on itself it would rise, on others it does not."""
+    """Each run has its peak elsewhere: chosen on itself it would rise, on others it does not."""
     peaks = [[0.8] * 3, [0.9, 0.7, 0.7], [0.7, 0.9, 0.7], [0.7, 0.7, 0.9], [0.8] * 3]
     seen = judged("lambda-shape", results={"lambda": {"sst2": w.lambda_scores(peaks)}})
     assert seen.numbers["rises"]["mean"] == pytest.approx(-0.1)

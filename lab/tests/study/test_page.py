@@ -145,7 +145,9 @@ def test_predicted_times_say_so(browser, document, tmp_path):
     assert label == "milliseconds per text, predicted (of models of one speed: measured)"
     assert "Times of models with exits are predicted from their profiles" in note
     assert "Milliseconds per text" in found["sides"]
-    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page(given).split("Milliseconds per text</caption>")[1])
+    cells = re.findall(
+        r"<td[^>]*>([^<]*)</td>", page(given).split("Milliseconds per text</caption>")[1]
+    )
     assert cells[:3] == ["its own", "9.00", "-"]
     assert cells[3:6] == ["1.25x", "-", "7.00"]
 

@@ -143,7 +143,9 @@ def test_an_older_way_of_scoring_is_kept_and_said(alone, finished_copy, document
     asked = alone.spec.model_copy(update={"paper_grid": True})
     found = write_report(Study(asked, alone.runs), finished_copy / "report", exact=False)
     assert found.older_scoring == []
-    again = collect(Study(alone.spec, finished_copy / "runs"), finished_copy / "report", exact=False)
+    again = collect(
+        Study(alone.spec, finished_copy / "runs"), finished_copy / "report", exact=False
+    )
     assert {record.scored_as.scoring for record in again} == {2}
 
 
@@ -160,8 +162,9 @@ def test_what_an_older_revision_gave_is_shown_and_does_not_count(
     shared = {"joint-entropy", "joint-entropy-calibrated", "pabee", "pcee", "oracle"}
     assert found.withdrawn == dict.fromkeys(sorted(shared, key=COMPARED.index), reason)
     assert (found.progress.done, found.progress.of) == (9, 12)
-    assert found.scores["2"]["plain"]["joint-entropy"].mean == (
-        document["scores"]["2"]["plain"]["joint-entropy"]["mean"]
+    assert (
+        found.scores["2"]["plain"]["joint-entropy"].mean
+        == (document["scores"]["2"]["plain"]["joint-entropy"]["mean"])
     )
     for numbers in (found.averages["2"].methods, found.ranks["2"].methods, found.tests["2"]):
         assert not shared & {*numbers}
@@ -340,7 +343,10 @@ def test_tables_beside_the_scores():
     assert times.rows == (("full", "its own", "11.25", None), ("de3", "2x", None, "6.50"))
     assert "are predicted from that" in times.note
     text = markdown(beside())
-    assert "‡ another number of optimizer steps than most: deebert (1000 instead of 500 on one)." in text
+    assert (
+        "‡ another number of optimizer steps than most: deebert (1000 instead of 500 on one)."
+        in text
+    )
     assert tex(beside()).count(r"\begin{table}") == 4
 
 

@@ -83,9 +83,7 @@ def fused_int8_file(material: BenchMaterial) -> Path:
     return _quantised(material, "fused-int8", fused_file)
 
 
-def _quantised(
-    material: BenchMaterial, name: str, file: Callable[[BenchMaterial], Path]
-) -> Path:
+def _quantised(material: BenchMaterial, name: str, file: Callable[[BenchMaterial], Path]) -> Path:
     """A copy of a graph with 8-bit weights."""
     from de3bert.export.quantise import quantise_graph
 

@@ -146,5 +146,9 @@ def _shown(document: dict[str, Any]) -> list[Any]:
     ]
     columns, cells = ratio_table(rows)
     if cells:
-        shown += ["", grid(columns, cells, "times faster than a baseline (95 % interval)"), EFFICIENCY]
+        shown += [
+            "",
+            grid(columns, cells, "times faster than a baseline (95 % interval)"),
+            EFFICIENCY,
+        ]
     return shown

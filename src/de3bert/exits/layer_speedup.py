@@ -55,9 +55,10 @@ def layer_speedup_interval(
 ) -> tuple[float, float] | None:
     """Where the layer speed-up would lie on other rows of this kind, at 95 %.
 
-    The mean number of layers L = sum w m / sum w has the standard error sqrt(G / (G - 1) sum_g r_g^2)
-    / sum w with r_g = sum over the rows of g of w (m - L); the ends are depth / (L -+ 1.96 of them).
-    Every row is a group of its own unless `group` says otherwise.
+    The mean number of layers L = sum w m / sum w has the standard error
+    sqrt(G / (G - 1) sum_g r_g^2) / sum w, with r_g = sum over the rows of group g of w (m - L) and
+    G groups; the ends are depth / (L +- 1.96 of them). Every row is a group of its own unless
+    `group` says otherwise.
 
     Args:
         exit_layers: where each row left, (rows,); `depth` and `weights` as for `layer_speedup`.

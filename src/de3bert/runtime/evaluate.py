@@ -88,7 +88,11 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         more = {"off_target": self.off_target}
-        return {**vars(self), **more, "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()}}
+        return {
+            **vars(self),
+            **more,
+            "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()},
+        }
 
 
 def class_numbers(classifier: Classifier[Any], table: Table[Any]) -> NDArray[np.int64]:

@@ -78,8 +78,8 @@ def _auc_table(numbers: Numbers) -> Grid:
     said = f"no Spearman correlation, {trend.get('reason')}"
     if trend["rho"] is not None:
         said = (
-            f"Spearman {trend['rho']:.2f} over {trend['n']} layers, which are of the same models and "
-            "no independent samples: there is no test"
+            f"Spearman {trend['rho']:.2f} over {trend['n']} layers, which are of the same models "
+            "and no independent samples: there is no test"
         )
     reasons = "".join(f" Layer {e['layer']}: {e['reason']}." for e in numbers["auc"] if e["reason"])
     note = (

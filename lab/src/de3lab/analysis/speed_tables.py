@@ -103,9 +103,9 @@ def _efficiency(numbers: Mapping[str, Any]) -> Grid:
     )
     note = (
         "Latency ratio at the paper's layer ratio, here interpolated between the two nearest "
-        "thresholds, against full depth that tests no exit, the fastest there is without exits; the "
-        "paper compares with the threshold that runs most layers. Intervals are over texts. The "
-        "ideal is as many times less time as layers."
+        "thresholds, against full depth that tests no exit, the fastest there is without exits; "
+        "the paper compares with the threshold that runs most layers. Intervals are over texts. "
+        "The ideal is as many times less time as layers."
     )
     if ours is None:
         note += " The thresholds here do not save as many layers."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from de3lab.documents.document import Document, Part
 from de3lab.documents.run import CurvePoints
@@ -71,7 +71,7 @@ class TaskFacts(Part):
     test: str
     seeds: list[int]
     rows: dict[str, int] | None
-    training: dict[str, float | str | None] = {}
+    training: dict[str, float | str | None] = Field(default={})
 
 
 class Mean(Part):
@@ -93,7 +93,7 @@ class PointMean(Mean):
     """A score at the one speed there is; `each` has its metrics."""
 
     layer_speedup: float
-    each: dict[str, float] = {}
+    each: dict[str, float] = Field(default={})
 
 
 class CalibratedMean(PointMean):
@@ -239,15 +239,15 @@ class StudyResult(Document):
     points: ByTask[PointMean]
     curves: ByTask[CurveMean]
     exits: ByTask[dict[str, float]]
-    exit_sd: ByTask[dict[str, float]] = {}
+    exit_sd: ByTask[dict[str, float]] = Field(default={})
     base_depth: dict[str, int]
     calibrated: BySpeed[CalibratedMean]
     complete_tasks: list[str]
     chosen: str
     flops: ByTask[dict[str, float]]
     latency: Latency | None
-    steps: ByTask[StepCount] = {}
-    older_scoring: list[str] = []
+    steps: ByTask[StepCount] = Field(default={})
+    older_scoring: list[str] = Field(default=[])
     paper_grid: bool = False
 
     @property

@@ -10,7 +10,14 @@ from typing import Any
 from de3bert.figures.style import figure
 from de3lab.figures.looks import Look, looks_of
 
-__all__ = ["LABELLED", "Series", "draw_exit_scores", "draw_ranks", "draw_trade_offs", "tells_enough"]
+__all__ = [
+    "LABELLED",
+    "Series",
+    "draw_exit_scores",
+    "draw_ranks",
+    "draw_trade_offs",
+    "tells_enough",
+]
 
 LABELLED = 6  # lines with a name in one figure; more cannot be told apart
 FEWEST = 3  # points: one or two are read faster in a table

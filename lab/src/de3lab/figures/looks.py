@@ -1,7 +1,8 @@
 """One colour, dash and marker for every method and rule, in all figures and on all pages.
 
 A method looks alike wherever it is drawn, whatever stands beside it. A rule on one model (entropy,
-EDR) looks like the method that is known by it.
+EDR) looks like the method that is known by it. What is not in the table (a label of one's own, the
+method of a plugin) takes what is left in a figure.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from de3bert.figures.style import COLOURS
 
@@ -21,6 +21,7 @@ DASHES: tuple[Any, ...] = (
 )  # fmt: skip
 MARKERS = "osD^v<>P*"  # the page draws the same, by their numbers
 STAR = MARKERS.index("*")
+VIVID = range(6)  # colours of lines; black and grey are for points
 
 
 class Look(NamedTuple):
@@ -100,25 +101,54 @@ AFTER = re.compile(r" \((?:λ = [^)]*|\d+ runs)\)$")  # what a label may say beh
 
 
 def look_of(name: str) -> Look:
-    """The look of a method, rule or signal; of one that nobody has named, by its letters."""
+    """The look of a method, rule or signal of the table; KeyError for others."""
     plain = AFTER.sub("", name)
     plain = SAME.get(plain, plain)
-    if NUMBERED.fullmatch(plain):
-        plain = "fixed depth"
-    if plain in LOOKS:
-        return LOOKS[plain]
-    number = crc32(plain.encode())
-    return Look(number % 6, number // 6 % len(DASHES), number % STAR)
+    return LOOKS["fixed depth" if NUMBERED.fullmatch(plain) else plain]
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """The looks of what stands in one figure; of two that would look alike the later gives way."""
+    """The looks of all that stands in one figure.
+
+    Two of one method (EDR with two weights) differ in their dashes. What is not in the table has
+    the first colour that is left.
+    """
+    every = list(dict.fromkeys(names))
     found: dict[str, Look] = {}
-    for name in names:
-        look = look_of(name)
-        for more in range(1, len(DASHES)):
-            if look not in found.values() or look.colour >= 6:
-                break
-            look = look._replace(dash=(look.dash + 1) % len(DASHES), marker=more % STAR)
-        found[name] = look
-    return found
+    for name in every:
+        try:
+            look = look_of(name)
+        except KeyError:
+            continue
+        found[name] = _apart(look, found.values())
+    for name in (each for each in every if each not in found):
+        found[name] = _left(found.values())
+    return {name: found[name] for name in every}
+
+
+def _apart(look: Look, taken: Iterable[Look]) -> Look:
+    """The look, or the same colour with the next dash that is free; points may share theirs."""
+    lines = {_drawn(each) for each in taken}
+    for _ in DASHES:
+        if look.colour not in VIVID or _drawn(look) not in lines:
+            break
+        dash, marker = (look.dash + 1) % len(DASHES), (look.marker + 1) % STAR
+        look = look._replace(dash=dash, marker=marker)
+    return look
+
+
+def _left(taken: Iterable[Look]) -> Look:
+    """A colour that no other has, or a dash of it that no other has."""
+    seen = list(taken)
+    lines = {_drawn(look) for look in seen}
+    pairs = [(colour, dash) for dash in range(len(DASHES)) for colour in VIVID]
+    colours = {look.colour for look in seen}
+    free = [pair for pair in pairs if pair[0] not in colours] or [
+        p for p in pairs if p not in lines
+    ]
+    colour, dash = (free or pairs)[0]
+    return Look(colour, dash, len(seen) % STAR)
+
+
+def _drawn(look: Look) -> tuple[int, int]:
+    return look.colour, look.dash

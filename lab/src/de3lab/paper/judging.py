@@ -37,19 +37,17 @@ __all__ = [
     "weakest",
 ]
 
-Holds = Literal[
-    "yes", "no", "not significant", "too few runs", "by construction", "not measured"
-]
+Holds = Literal["yes", "no", "not significant", "too few runs", "by construction", "not measured"]
 Interval = tuple[float, float]
 ENOUGH = 3  # runs for a t-test
 MARGIN = 0.01  # one point: what is nearer counts as level
 RULES: Mapping[Holds, str] = {
     "yes": f"the stated test says so: one-tailed p < {SIGNIFICANCE:g}, against several rivals for "
     "each of them and Holm-corrected; or the stated 95 % interval lies wholly on its side.",
-    "no": f"the same test says the contrary: the p of the opposite direction is < {SIGNIFICANCE:g}, "
-    "against several rivals for one of them, Holm-corrected; or the interval lies wholly on the "
-    "other side. A claim to be level, or not below, "
-    "fails when it is off by surely more than a point.",
+    "no": "the same test says the contrary: the p of the opposite direction is "
+    f"< {SIGNIFICANCE:g}, against several rivals for one of them, Holm-corrected; or the interval "
+    "lies wholly on the other side. A claim to be level, or not below, fails when it is off by "
+    "surely more than a point.",
     "not significant": "the test says neither.",
     "too few runs": f"there are fewer than {ENOUGH} runs, and so no test over them. Intervals over "
     "rows stand beside, which tell nothing of other seeds.",

@@ -27,10 +27,10 @@ INTRODUCTION = (
     "numbers. The models here are small ones on a slice of the training data, scored on rows that "
     "are open to everybody instead of GLUE's test server, so that scores are lower than published "
     "and only differences between methods compare. Each section states its setting.",
-    "A layer speed-up is a ratio of layers: those of the full model to the mean executed. A run is a "
-    "pair of task and seed; layers, speeds and thresholds of one model are no independent samples, "
-    "and nothing is tested over them. A p-value is how often chance alone would give as much; it is "
-    "not how likely a claim is.",
+    "A layer speed-up is a ratio of layers: those of the full model to the mean executed. A run is "
+    "a pair of task and seed; layers, speeds and thresholds of one model are no independent "
+    "samples, and nothing is tested over them. A p-value is how often chance alone would give as "
+    "much; it is not how likely a claim is.",
 )
 
 

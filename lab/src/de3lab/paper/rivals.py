@@ -110,7 +110,9 @@ def together(judged: Mapping[str, Verdict]) -> Verdict:
         return Verdict(
             holds, f"no test: {count_of(counts[-1])} of each, {ENOUGH} are needed", numbers
         )
-    listed_p = ", ".join(f"{name} {value:.2g} / {lower[name]:.2g}" for name, value in tested.items())
+    listed_p = ", ".join(
+        f"{name} {value:.2g} / {lower[name]:.2g}" for name, value in tested.items()
+    )
     runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     test = (
         f"one-tailed paired t-tests over {runs} runs (task and seed), p by Holm for above / below: "

@@ -81,8 +81,8 @@ def trainings_table(studies: Mapping[str, StudyResult]) -> Grid:
     columns = ("study", "backbone", "task", "pooling", "epochs", "learning rate", "of heads",
                "batch", "tokens", "training rows", "steps")  # fmt: skip
     note = (
-        "Of heads: the learning rate of heads and routers; the paper has one rate for all. Where two "
-        "numbers of steps stand, methods have different ones: each table says which."
+        "Of heads: the learning rate of heads and routers; the paper has one rate for all. Where "
+        "two numbers of steps stand, methods have different ones: each table says which."
     )
     made = tuple((", ".join(names), *row) for row, names in rows.items())
     return Grid("How the models were trained", columns, made, note)

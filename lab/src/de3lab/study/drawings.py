@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from de3lab.documents import StudyResult
 from de3lab.documents.study import TaskFacts
@@ -69,7 +70,7 @@ def labelled_methods(document: StudyResult, task: str) -> list[str]:
 def _task(place: Path, document: StudyResult, task: TaskFacts) -> list[Path]:
     name = task.name
     rows = (task.rows or {}).get(f"test-{task.test}")
-    given = {
+    given: dict[str, Any] = {
         "labelled": labelled_methods(document, name),
         "metric": task.metric,
         "title": f"{name}, {task.test} ({rows} rows)",
@@ -83,7 +84,7 @@ def _task(place: Path, document: StudyResult, task: TaskFacts) -> list[Path]:
             continue
         for kind in KINDS:
             written.append(place / f"{stem}-{name}{kind}")
-            draw(written[-1], found, **given)  # type: ignore[operator]
+            draw(written[-1], found, **given)
     return written
 
 

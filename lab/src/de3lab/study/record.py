@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 RUN = "run.json"
-# Counts up when scores are made in another way. 2: lambda 0 is among the weights that are tried, and
-# calibrated speeds have intervals.
+# Counts up when scores are made in another way. 2: lambda 0 is among the weights that are tried,
+# and calibrated speeds have intervals.
 SCORING = 2
 TRAINED = ("seconds", "steps", "phases", "notes")
 

@@ -11,8 +11,8 @@ __all__ = ["off_target_lines", "side_tables", "speed_tables"]
 OFF = " !"
 SPEED_NOTE = (
     "Achieved on test rows by the point that calibration rows chose for the wanted speed-up; in "
-    "brackets its 95 % interval over seeds, or over rows (r) where there is one seed; none where it "
-    "was not stored. ! the wanted one lies outside."
+    "brackets its 95 % interval over seeds, or over rows (r) where there is one seed; none where "
+    "it was not stored. ! the wanted one lies outside."
 )
 
 
@@ -43,7 +43,9 @@ def speed_tables(document: StudyResult) -> list[Grid]:
     for task in (each.name for each in document.tasks):
         rows = []
         for name in (each.name for each in document.methods if each.ranked):
-            seen = {key: tasks.get(task, {}).get(name) for key, tasks in document.calibrated.items()}
+            seen = {
+                key: tasks.get(task, {}).get(name) for key, tasks in document.calibrated.items()
+            }
             if any(seen.values()):
                 cells = (None if each is None else _speed(each, OFF) for each in seen.values())
                 rows.append((name, *cells))
@@ -97,8 +99,8 @@ def _times(document: StudyResult) -> Grid:
             rows.append((method, _named(key), None, f"{spent:.2f}"))
     note = (
         f"{timed.task}, seed {timed.seed}, exported, one text at a time; {timed.machine}, "
-        f"{timed.date[:10]}. Models of one speed answered texts. Those with exits were profiled, and "
-        "their times at a speed-up are predicted from that."
+        f"{timed.date[:10]}. Models of one speed answered texts. Those with exits were profiled, "
+        "and their times at a speed-up are predicted from that."
     )
     return Grid("Milliseconds per text", columns, tuple(rows), note)
 

@@ -1,4 +1,4 @@
-"""The tables of a study: a block per speed, methods by tasks, and what one must know beside them."""
+"""The tables of a study: a block per speed, methods by tasks, and what one must know of them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def notes_of(document: StudyResult) -> list[str]:
     progress, chosen = document.progress, document.chosen
     parts = [
         f"{progress.done} of {progress.of} trainings are finished.",
-        "Scores in percent at equal layer speed-up (mean over seeds, ± sample deviation, of several metrics that of their mean): "
+        "Scores in percent at equal layer speed-up (mean over seeds, ± sample deviation, of "
+        "several metrics that of their mean): "
         + "; ".join(
             f"{task.name}: {'/'.join(task.metrics)} on {task.test}, {len(task.seeds)} seed(s)"
             for task in document.tasks
@@ -107,7 +108,8 @@ def doubts_of(document: StudyResult) -> list[str]:
     built = [
         f"{each.name} ({each.declared_pooling})"
         for each in document.methods
-        if each.declared_pooling not in (None, each.pooling) and each.name in _shown_methods(document)
+        if each.declared_pooling not in (None, each.pooling)
+        and each.name in _shown_methods(document)
     ]
     if built:
         pooling = next(each.pooling for each in document.methods)

@@ -50,9 +50,7 @@ def _parameters(numbers: Mapping[str, Any] | None, backbone: str | None) -> Grid
     return Grid("Parameters", columns, tuple(rows), note)
 
 
-def _minutes(
-    stored: Stored, numbers: Mapping[str, Any] | None, backbone: str | None
-) -> Grid:
+def _minutes(stored: Stored, numbers: Mapping[str, Any] | None, backbone: str | None) -> Grid:
     rows = []
     for method, shown in METHODS.items():
         kind = _kind(numbers, method)

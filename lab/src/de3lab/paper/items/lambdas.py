@@ -70,7 +70,9 @@ def lambda_grows(stored: Stored) -> Verdict:
         return unmeasured("lambda")
     statement = f"Best lambda: {'; '.join(said)}."
     if not values:
-        return Verdict("not significant", "no test: no lambda is better than others", {"n": 0}, statement)
+        return Verdict(
+            "not significant", "no test: no lambda is better than others", {"n": 0}, statement
+        )
     judged = above(Sample(values))
     test = f"Spearman's rho of best lambda and layer speed-up of each run; {judged.test}"
     return Verdict(judged.holds, test, judged.numbers, statement)
@@ -98,7 +100,7 @@ def lambda_rises_then_falls(stored: Stored) -> Verdict:
     tasks = ", ".join(task_name(task) for task in known)
     if not first:
         alone = too_few(Sample([0.0] * len(known)))
-        said = f"To choose lambda apart from the run it is scored by takes two runs of a task ({tasks})."
+        said = f"Lambda is chosen on other runs than it is scored by, which takes two ({tasks})."
         return Verdict(alone.holds, alone.test, {"n": len(known)}, said)
     rises, falls = above(Sample(first)), above(Sample(last))
     statement = (

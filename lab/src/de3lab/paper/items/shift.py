@@ -84,7 +84,9 @@ def _less(stored: Stored, ours: str, other: str, saying: str) -> Verdict:
     for task, document in stored.results(SHIFT).items():
         at = document.numbers["at"]
         if (only := _only_speed(document.numbers)) is not None:
-            left.append(f"{TARGETS.get(task, task)} is left out: CeeBERT has one point ({only:.1f}x)")
+            left.append(
+                f"{TARGETS.get(task, task)} is left out: CeeBERT has one point ({only:.1f}x)"
+            )
             continue
         gains = {speed: _gains(at.get(speed, {}), ours, other) for speed in BOTH}
         known = [each for each in gains.values() if each]
@@ -96,7 +98,10 @@ def _less(stored: Stored, ours: str, other: str, saying: str) -> Verdict:
     if not values:
         return unmeasured("shift")
     said = ", ".join(f"{points(float(np.mean(v)))} at {s}x" for s, v in by_speed.items() if v)
-    whole = [f"{saying.format(said)} ({', '.join(TARGETS.get(task, task) for task in tasks)})", *left]
+    whole = [
+        f"{saying.format(said)} ({', '.join(TARGETS.get(task, task) for task in tasks)})",
+        *left,
+    ]
     return above(Sample(values)).saying(". ".join(whole) + ".")
 
 

@@ -79,15 +79,17 @@ def layers_are_time(stored: Stored) -> Verdict:
     holds = decided(yes=ratio["low"] > needed, no=ratio["high"] < needed)
     test = (
         f"95 % interval over texts of the time ratio, [{ratio['low']:.2f}, {ratio['high']:.2f}], "
-        f"above {needed:.2f}: a saved layer is worth at least {WORTH:g} of its time. Operations are "
-        "counted from layers"
+        f"above {needed:.2f}: a saved layer is worth at least {WORTH:g} of its time. Operations "
+        "are counted from layers"
     )
     said = (
         f"{layers:.2f}x fewer layers take {ratio['value']:.2f}x less time than full depth without "
         f"any test ({spent['percent_of_ideal_untested']:.0f} % of the ideal; "
         f"{spent['percent_of_ideal']:.0f} % against full depth with its tests); {r}."
     )
-    return Verdict(holds, test, {"time_ratio": ratio, "correlation": found["seconds"]["value"]}, said)
+    return Verdict(
+        holds, test, {"time_ratio": ratio, "correlation": found["seconds"]["value"]}, said
+    )
 
 
 SPEED = Item(
@@ -102,8 +104,6 @@ SPEED = Item(
     measurement=Measurement("speed", {"de3": "de3"}, rows=DEV, of="models", seeds="first"),
     tables=speed_tables,
     findings=(
-        Finding(
-            "layers", "Executed layers go with time, and may stand for it.", layers_are_time
-        ),
+        Finding("layers", "Executed layers go with time, and may stand for it.", layers_are_time),
     ),
 )
