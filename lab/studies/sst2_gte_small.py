@@ -21,7 +21,7 @@ from de3bert.data.read import read_table
 from de3bert.data.split import split_rows
 from de3bert.data.table import Table
 from de3bert.exits import Trace, curve
-from de3bert.exits.calibrate import LAMBDA_GRID, calibrate, measure
+from de3bert.exits.calibrate import PAPER_LAMBDA_GRID, calibrate, measure
 from de3bert.exits.trade_off import trade_off_of
 from de3bert.figures.curve import draw_report
 from de3bert.files import write_json
@@ -112,7 +112,7 @@ def report(
     results: Path, name: str, calibration: Trace, test: Trace, refreshed: Trace, model: Path
 ) -> None:
     """Scores on dev at equal layer speed-ups, and the points that calibration rows choose."""
-    families = ["entropy", *(f"edr(lambda={weight!r})" for weight in LAMBDA_GRID)]
+    families = ["entropy", *(f"edr(lambda={weight!r})" for weight in PAPER_LAMBDA_GRID)]
     lines = {family: curve(test, family) for family in families}
     lines["edr(lambda=1.0), refreshed prototypes"] = curve(refreshed, "edr(lambda=1.0)")
     scores = {
@@ -123,7 +123,13 @@ def report(
     for speed in (2.0, 2.5, 3.0, 4.0):
         for family in ("entropy", "edr"):
             key = f"{family} {speed:g}x"
-            point = calibrate(calibration, f"layers={speed}", name=key, family=family)
+            point = calibrate(
+                calibration,
+                f"layers={speed}",
+                name=key,
+                family=family,
+                lambdas=PAPER_LAMBDA_GRID,
+            )
             seen = measure(test, point.policy)
             points[key] = {
                 "policy": str(point.policy),

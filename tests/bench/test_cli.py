@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from de3bert.bench.report import ratio_table
 from de3bert.cli import bench
 from de3bert.errors import De3Error
 
@@ -21,7 +22,7 @@ DOCUMENT = {
 ROW = {
     "name", "ours", "precision", "latency_ms", "tokenising_ms", "batch_size", "texts_per_second",
     "same_answers", "answers_ok", "accuracy", "layers_mean", "layer_speedup", "efficiency",
-    "against",
+    "efficiency_plain", "against",
 }  # fmt: skip
 
 app = typer.Typer()
@@ -54,19 +55,21 @@ def test_the_document(bundle, int8_bundle, short, material, monkeypatch):
     monkeypatch.setattr(
         "de3bert.bench.run.TemporaryDirectory", lambda prefix: nullcontext(material.folder)
     )
-    said = run(bundle, *short, "--against", "hf,ort,layer-k", "--int8", int8_bundle, "--json")
+    said = run(
+        bundle, *short, "--against", "hf,ort,ort-fused,layer-k", "--int8", int8_bundle, "--json"
+    )
     document = json.loads(said.stdout)
     assert set(document) == DOCUMENT
     assert (document["texts"], document["rounds"], document["reference"]) == (12, 2, "hf")
     assert {"onnxruntime", "torch", "numpy"} <= set(document["versions"])
     assert document["tokens"]["min"] <= document["tokens"]["p50"] <= document["tokens"]["max"]
     rows = {row["name"]: row for row in document["contenders"]}
-    assert list(rows) == ["hf", "ort", "layer-2", "ours:full", "ours:half", "ours-int8:full",
-                          "ours-int8:half"]  # fmt: skip
+    assert list(rows) == ["hf", "ort", "ort-fused", "layer-2", "ours:full", "ours:half",
+                          "ours-int8:full", "ours-int8:half"]  # fmt: skip
     for row in rows.values():
         assert set(row) >= ROW
         assert 0 < row["latency_ms"]["p50"] <= row["latency_ms"]["p95"]
-        assert set(row["against"]) == {"hf", "ort", "layer-2"} - {row["name"]}
+        assert set(row["against"]) == {"hf", "ort", "ort-fused", "layer-2"} - {row["name"]}
         for ratio in (ratio for each in row["against"].values() for ratio in each.values()):
             assert ratio["low"] <= ratio["value"] * 1.0001
             assert ratio["value"] <= ratio["high"] * 1.0001
@@ -79,11 +82,18 @@ def check_answers(document, rows):
     assert [rows[name]["answers_ok"] for name in ("layer-2", "ours:half")] == [None] * 2
     ours = rows["ours:half"]
     assert ours["layer_speedup"] == pytest.approx(4 / ours["layers_mean"])
-    means = {name: rows[name]["latency_ms"]["mean"] for name in ("ort", "ours:half")}
-    assert ours["efficiency"] == pytest.approx(
-        means["ort"] / means["ours:half"] / ours["layer_speedup"]
-    )
-    assert rows["ours-int8:half"]["efficiency"] is None  # no int8 graph to compare with
+    means = {name: row["latency_ms"]["mean"] for name, row in rows.items()}
+    for name, base in (("efficiency", "ort-fused"), ("efficiency_plain", "ort")):
+        saved = means[base] / means["ours:half"] / ours["layer_speedup"]
+        assert ours[name] == pytest.approx(saved)
+        assert rows["ours-int8:half"][name] is None  # no int8 graph to compare with
+        assert rows["hf"][name] is None
+    columns, cells = ratio_table(list(rows.values()))
+    shown = {(row[0], row[1]): row[-2:] for row in cells}
+    assert columns[-2:] == ["efficiency", "to the plain export"]
+    assert shown["ours:half", "ort-fused"] == [ours["efficiency"], None]
+    assert shown["ours:half", "ort"] == [None, ours["efficiency_plain"]]
+    assert shown["ours:half", "hf"] == [None, None]
     assert sum(ours["exit_histogram"].values()) == 12
     assert ours["accuracy"] > 0.5
 
@@ -128,6 +138,7 @@ def test_tables_for_people(bundle, tmp_path):
     assert "ours:full" in said.stdout
     assert "hf" in said.stdout
     assert "times faster" in said.stdout
+    assert "against one fused graph of all layers" in said.stdout
 
 
 def test_labels_of_another_task_do_not_stop_it(bundle, tmp_path):
@@ -143,7 +154,10 @@ def test_labels_of_another_task_do_not_stop_it(bundle, tmp_path):
     ("options", "message"),
     [
         (["--against", "hf,onnx"], 'Unknown contender "onnx"'),
-        (["--against", "tflite"], "Available: hf, layer-k, openvino, ort, ort-fused, ort-int8"),
+        (
+            ["--against", "tflite"],
+            "Available: hf, layer-k, openvino, ort, ort-fused, ort-fused-int8, ort-int8",
+        ),
         (["--against", "hf,,ort"], "comma-separated names"),
         (["--against", "layer-7"], "exit after layer 7. The model has exits after layers 1, 2, 3"),
         (["--backend", "tflite"], 'Unknown back end "tflite"'),

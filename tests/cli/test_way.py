@@ -100,6 +100,7 @@ def test_curve(de3, trained_model, toy_data, tmp_path):
     ("target", "more"),
     [
         ("layers=2.0", ["--wide"]),
+        ("layers=2.0", ["--paper-grid"]),
         ("drop=2%", ["--family", "entropy"]),
         ("accuracy=0.85", ["--metric", "f1"]),
         ("full", ["--default"]),
@@ -133,6 +134,31 @@ def test_evaluate(de3, trained_model, toy_data):
     table = de3("evaluate", trained_model, "--data", toy_data.test)
     assert "layer speed-up" in table.out
     assert "full" in table.out
+
+
+def test_evaluate_says_what_was_wanted(de3, model_copy, toy_data):
+    """The point's target beside what it gives here, and a line where the two differ."""
+    made = de3("calibrate", model_copy, "--data", toy_data.calibration, "--target", "layers=1.5",
+               "--name", "p", "--json")  # fmt: skip
+    assert made.code == 0, made.err
+    said = de3("evaluate", model_copy, "--data", toy_data.test, "--point", "p", "--json")
+    found = said.json
+    assert (found["target"], found["wanted_layer_speedup"]) == ("layers=1.5", 1.5)
+    low, high = found["layer_speedup_interval"]
+    assert low < found["layer_speedup"] < high
+    assert found["off_target"] is not (low <= 1.5 <= high)
+    table = de3("evaluate", model_copy, "--data", toy_data.test, "--point", "p").out
+    assert f"{found['layer_speedup']:.2f} (95 % interval {low:.2f} to {high:.2f})" in table
+    assert "1.50 (layers=1.5)" in table
+    config = json.loads((model_copy / "config.json").read_text())
+    config["operating_points"]["p"]["target"] = "layers=3.9"
+    (model_copy / "config.json").write_text(json.dumps(config))
+    off = de3("evaluate", model_copy, "--data", toy_data.test, "--point", "p", "--json")
+    assert off.json["off_target"] is True
+    assert "was calibrated for a layer speed-up of 3.90 and has" in " ".join(off.err.split())
+    plain = de3("evaluate", model_copy, "--data", toy_data.test, "--policy", "full", "--json")
+    assert (plain.json["target"], plain.json["off_target"]) == (None, False)
+    assert "calibrated for" not in plain.err
 
 
 INPUTS = {

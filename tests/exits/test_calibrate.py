@@ -11,7 +11,12 @@ from tests.exits.traces import constant_predictions, make_trace, random_trace
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import OperatingPoint, Signal, calibrate, curve
-from de3bert.exits.calibrate import LAMBDA_GRID, WIDE_LAMBDA_GRID, families_of
+from de3bert.exits.calibrate import (
+    LAMBDA_GRID,
+    PAPER_LAMBDA_GRID,
+    WIDE_LAMBDA_GRID,
+    families_of,
+)
 from de3bert.exits.metrics import interval
 
 TRACE = random_trace(rows=300, exits=8, noise=1.0)
@@ -39,6 +44,18 @@ def test_a_layer_target_is_met_with_the_best_lambda():
     assert point.measured["score"] == pytest.approx(max(firsts.values()))
     assert firsts[weight] == pytest.approx(max(firsts.values()))
     assert 2.0 <= point.measured["layer_speedup"] < 2.1
+
+
+def test_entropy_is_among_what_is_tried():
+    """No point is worse on its rows than plain entropy; with the paper's weights it may be."""
+    assert list(LAMBDA_GRID) == [0.0, *PAPER_LAMBDA_GRID]
+    misled = replace(TRACE, distances=np.ascontiguousarray(TRACE.distances[..., ::-1]))
+    entropy = calibrate(misled, "layers=2.0", name="x", family="entropy")
+    ours = calibrate(misled, "layers=2.0", name="x")
+    paper = calibrate(misled, "layers=2.0", name="x", lambdas=PAPER_LAMBDA_GRID)
+    assert paper.measured["score"] < entropy.measured["score"]
+    assert ours.policy == entropy.policy  # lambda 0 goes by its own name
+    assert str(ours.policy).startswith("entropy < ")
 
 
 @pytest.mark.parametrize("drop", [0.0, 0.02, 0.1])
@@ -129,7 +146,8 @@ def test_everything_measured_is_there_and_is_json():
     measured = point.measured
     assert set(measured) == {
         *("rows", "metric", "score", "score_interval", "full_score", "layers_mean"),
-        *("layer_speedup", "exit_histogram", "agreement", "data", "date"),
+        *("layer_speedup", "layer_speedup_interval", "exit_histogram"),
+        *("agreement", "data", "date"),
     }
     hits = round(measured["score"] * TRACE.rows)
     assert measured["score_interval"] == pytest.approx(interval(hits, TRACE.rows))

@@ -13,7 +13,7 @@ import pytest
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Trace
 from de3bert.exits.trade_off import trade_off_of
-from de3bert.figures.curve import draw_report
+from de3bert.figures.curve import _looks, draw_report
 from de3bert.figures.exits import draw_exits
 
 HISTOGRAMS = {"full": {1: 0, 2: 0, 3: 30}, "2x": {1: 10, 2: 15, 3: 5}}
@@ -61,6 +61,17 @@ def test_svg(draw, tmp_path):
 def test_pdf_and_capital_letters(draw, tmp_path):
     draw(tmp_path / "a.PDF")
     assert (tmp_path / "a.PDF").read_bytes().startswith(b"%PDF")
+
+
+def test_a_rule_has_one_colour_whatever_stands_beside_it():
+    many = ["entropy", "edr(lambda=1.0)", "edr(lambda=2.0)", "patience", "entropy x 2", "mine"]
+    looks = dict(zip(many, _looks(many), strict=True))
+    for family in ("entropy", "edr(lambda=1.0)", "patience"):
+        assert _looks([family]) == [looks[family]]
+    first, second = looks["edr(lambda=1.0)"], looks["edr(lambda=2.0)"]
+    assert first["color"] == second["color"]
+    assert first["linestyle"] != second["linestyle"]
+    assert len({(look["color"], look["linestyle"]) for look in looks.values()}) == len(many)
 
 
 def test_one_histogram_alone(tmp_path):

@@ -77,6 +77,21 @@ def test_edr_is_tried_with_every_lambda(chosen):
     assert weight in calibrate_folder.LAMBDA_GRID
     weight = dict(chosen("de3", TRACE, wide=True).policy.signal.params)["lambda"]
     assert weight in calibrate_folder.WIDE_LAMBDA_GRID
+    weight = dict(chosen("de3", TRACE, paper_grid=True).policy.signal.params)["lambda"]
+    assert weight in calibrate_folder.PAPER_LAMBDA_GRID
+
+
+def test_each_request_has_its_grid():
+    grid = calibrate_folder._lambdas
+    assert grid("de3", wide=False, paper_grid=False) == calibrate_folder.LAMBDA_GRID
+    assert 0.0 in grid("de3-fitted", wide=False, paper_grid=False)
+    assert 0.0 not in grid("de3-fitted", wide=False, paper_grid=True)
+    assert max(grid("de3", wide=True, paper_grid=False)) == 10.0
+
+
+def test_two_grids_are_one_too_many(chosen):
+    with pytest.raises(UsageError, match="give one of them"):
+        chosen("de3", TRACE, wide=True, paper_grid=True)
 
 
 def test_routers_and_bandits(chosen):

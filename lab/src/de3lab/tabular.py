@@ -13,9 +13,11 @@ SPECIAL = {
     "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "<": "$<$", ">": "$>$",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "\\": r"\textbackslash{}", "±": r"$\pm$",
-    "λ": r"$\lambda$", "τ": r"$\tau$", "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$", "³": "$^3$",
+    "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$", "λ": r"$\lambda$",
+    "τ": r"$\tau$", "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$", "³": "$^3$",
 }  # fmt: skip
 ABSENT = "-"
+MARKS = {"": ("", ""), "*": (r"\*", r"$^{*}$"), "†": ("†", r"$^{\dagger}$")}  # Markdown, LaTeX
 NUMBER = re.compile(r"[-+]?\d|-$|below \d")
 
 
@@ -26,25 +28,25 @@ class Cell:
     Attributes:
         deviation: of the number, small behind it.
         after: what stands behind both.
-        starred: whether it is marked.
+        mark: a raised sign at the end, such as `*`; one of `MARKS`.
     """
 
     text: str
     deviation: str = ""
     after: str = ""
     place: int = 0
-    starred: bool = False
+    mark: str = ""
 
     def markdown(self) -> str:
         framed = {1: f"**{self.text}**", 2: f"<u>{self.text}</u>"}.get(self.place, self.text)
         spread = f" ± {self.deviation}" if self.deviation else ""
-        return framed + spread + self.after + (r"\*" if self.starred else "")
+        return framed + spread + self.after + MARKS[self.mark][0]
 
     def tex(self) -> str:
         text = tex_escaped(self.text)
         framed = {1: rf"\textbf{{{text}}}", 2: rf"\underline{{{text}}}"}.get(self.place, text)
         spread = rf"\,{{\scriptsize$\pm${self.deviation}}}" if self.deviation else ""
-        return framed + spread + self.after + (r"$^{*}$" if self.starred else "")
+        return framed + spread + tex_escaped(self.after) + MARKS[self.mark][1]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,12 @@ def stored() -> list[tuple[Path, dict]]:
 def test_every_stored_document_is_read_and_written_unchanged():
     documents = stored()
     for path, document in documents:
-        assert BY_FORMAT[document["format"]].read(path).to_json() == document, path
+        kind = BY_FORMAT[document["format"]]
+        found = kind.read(path).to_json()
+        if kind is Latency and document["version"] == 1:  # told apart when it is read
+            times = {**found.pop("measured"), **found.pop("predicted")}
+            found |= {"version": 1, "milliseconds": times}
+        assert found == document, path
     kinds = {document["format"] for _, document in documents}
     assert kinds == {*BY_FORMAT}
     assert len(documents) > 130

@@ -110,13 +110,14 @@ def test_without_results_everything_is_unmeasured(empty):
 
 def test_toy_results_are_judged_and_shown(report, made):
     findings = {each["name"]: each for each in json.loads(text_of(report, "findings.json"))}
-    assert findings["entropy"]["holds"] in ("yes", "no", "not significant")
+    assert findings["entropy"]["holds"] == "too few runs"
     assert findings["entropy"]["numbers"]["n"] == 1
-    assert findings["exits"]["holds"] in ("yes", "no")
+    assert findings["exits"]["holds"] in ("by construction", "no")
     assert findings["networks"]["holds"] == "not measured"
     images = Reader(text_of(report, "index.html")).images
+    drawn = {"indicator", "exit-layers", "alpha", "shift", "space"}
     stored = len([*(made / "results" / "paper").glob("*/*/result.json")])
-    assert stored == 5
+    assert stored == len(drawn)
     assert len(images) == stored + 1  # and the curves of the main table
     twin = text_of(report, "README.md")
     pictures = re.findall(r"!\[[^\]]+\]\((figures/[^)]+)\)", twin)
@@ -129,6 +130,10 @@ def test_settings_are_stated(report):
     assert "160 training rows, 120 rows of dev, seed 1" in page
     assert "BERT-base, development set of QNLI" in page
     assert "measured on SST-2; not yet on QNLI" in page
+    assert "How the models were trained" in page
+    head = text_of(report, "README.md").split("## Findings")[0]
+    assert "| paper_methods, paper_components, paper_alpha |" not in head
+    assert re.search(r"\| paper_methods[^|]* \| [^|]+ \| SST-2 \| mean \| 1 \| 0.003 \|", head)
     assert "3 of 3 trainings finished" not in page  # `full` was needed by none of the items
 
 
@@ -203,6 +208,7 @@ def study_document(**scores: dict[str, float]) -> dict:
     rows = {"train": 10, "test-dev": 20}
     full = {"mean": 0.912, "sd": None, "n": 1, "layer_speedup": 1.0}
     return made_up.study_result(
+        backbone="$DE3_BACKBONE_DIR/gte-small",
         tasks=[made_up.task("sst2", seeds=[42], rows=rows)],
         methods=[made_up.method(name) for name in (*scores, "full")],
         scores={"2": {"sst2": found}, "3": {"sst2": {}}},
@@ -220,18 +226,64 @@ def test_tables_of_studies_have_ours_beside_the_published_numbers(tmp_path):
     two, three = method_tables(ITEMS["methods"], Stored(tmp_path))
     assert two.columns[:3] == ("method", "SST-2 ours", "SST-2 paper")  # what is measured first
     rows = {row[0]: row for row in two.rows}
-    assert rows["DE3-BERT (de3)"][1:3] == ("90.3 ± 0.4", "92.5 (2.02x)")
-    assert rows["BERT-base (full)"][1:3] == ("91.2 [n = 1] (1.00x)", "93.5 (1.00x)")
-    assert rows["PABEE (pabee)"][1:3] == (None, "89.3 (1.95x)")
+    assert rows["de3 (paper: DE3-BERT)"][1:3] == ("90.3 ± 0.4", "92.5 (2.02x)")
+    full = rows["gte-small, all layers (paper: BERT-base)"]  # called what it is
+    assert full[1:3] == ("91.2 [n = 1] (1.00x)", "93.5 (1.00x)")
+    assert "gte-small, 6 layers (paper: BERT-6L)" in rows
+    assert rows["pabee (paper: PABEE)"][1:3] == (None, "89.3 (1.95x)")
     assert rows["mine"][1:3] == ("50.0", None)  # a method that the paper does not have
-    assert rows["DE3-BERT (de3)"][-1] == "82.6"
+    assert rows["de3 (paper: DE3-BERT)"][-1] == "82.6"
     heads = [head for head in two.columns if head.endswith(" ours")]
     assert heads == ["SST-2 ours"]  # no average as long as tasks are missing
     assert "AVG paper" in two.columns
-    assert two.note.endswith("Not measured here: MNLI, MRPC, QNLI, QQP, RTE.")
+    missing = "MNLI, MRPC F1, MRPC accuracy, QNLI, QQP F1, QQP accuracy, RTE"
+    assert two.note.endswith(f"Not measured here: {missing}.")
     assert {len(row) for row in two.rows} == {len(two.columns)}
     assert "mine" not in {row[0] for row in three.rows}
-    assert {row[0] for row in three.rows} >= {"BERT-4L (layers-4)", "BERT-base (full)"}
+    assert "gte-small, 4 layers (paper: BERT-4L)" in {row[0] for row in three.rows}
+
+
+def test_a_column_has_one_metric_and_complete_ones_come_first(tmp_path):
+    """QQP by F1 beside the paper's F1: the mean of both metrics stands nowhere."""
+    place = tmp_path / "paper_methods" / "study.json"
+    place.parent.mkdir()
+    document = study_document(de3={"mean": 0.9}, gpfee={"mean": 0.8})
+    both = {"f1": 0.733, "accuracy": 0.782}
+    rows = {"train": 10, "test-dev": 20}
+    document["tasks"].insert(0, made_up.task("qqp", ("f1", "accuracy"), rows=rows))
+    full = {"mean": 0.7575, "sd": None, "n": 1, "layer_speedup": 1.0, "each": both}
+    document["points"]["qqp"] = {"full": full}
+    document["exits"]["qqp"] = {"full": {"12": 0.9}}
+    document["curves"]["qqp"] = {}
+    place.write_text(json.dumps(document), encoding="utf-8")
+    two, _ = method_tables(ITEMS["methods"], Stored(tmp_path))
+    assert two.columns[:7] == (
+        "method", "SST-2 ours", "SST-2 paper", "QQP F1 ours", "QQP F1 paper", "QQP accuracy ours",
+        "QQP accuracy paper",
+    )  # fmt: skip
+    row = next(row for row in two.rows if "all layers" in row[0])
+    assert row[3:7] == ("73.3 (1.00x)", "71.2 (1.00x)", "78.2 (1.00x)", None)
+    assert not any("75.8" in str(cell) for row in two.rows for cell in row)
+
+
+def test_withdrawn_methods_and_other_steps_are_marked(tmp_path):
+    place = tmp_path / "paper_methods" / "study.json"
+    place.parent.mkdir()
+    document = study_document(
+        de3={"mean": 0.9}, leebert={"mean": 0.7}, deebert={"mean": 0.8}, gpfee={"mean": 0.8}
+    )
+    for each in document["methods"]:
+        if each["name"] == "leebert":
+            each |= {"ranked": False, "withdrawn": "it slept"}
+    steps = {"de3": 500, "gpfee": 500, "deebert": 1000}
+    document["steps"] = {"sst2": {m: {"steps": k, "phases": {}} for m, k in steps.items()}}
+    place.write_text(json.dumps(document), encoding="utf-8")
+    two, _ = method_tables(ITEMS["methods"], Stored(tmp_path))
+    rows = {row[0]: row[1] for row in two.rows}
+    assert rows["leebert (paper: LeeBERT)"] == "70.0 (withdrawn)"
+    assert rows["deebert (paper: DeeBERT)‡"] == "80.0"
+    assert "leebert is withdrawn until it is trained again: it slept." in two.note
+    assert "deebert (1000 instead of 500 on sst2)" in two.note
 
 
 def test_a_mean_of_fewer_seeds_says_so(tmp_path):
@@ -242,8 +294,8 @@ def test_a_mean_of_fewer_seeds_says_so(tmp_path):
     place.write_text(json.dumps(document), encoding="utf-8")
     two, _ = method_tables(ITEMS["methods"], Stored(tmp_path))
     rows = {row[0]: row[1] for row in two.rows}
-    assert rows["DE3-BERT (de3)"] == "90.0 ± 1.0"
-    assert rows["GPFEE (gpfee)"] == "80.0 [n = 1]"
+    assert rows["de3 (paper: DE3-BERT)"] == "90.0 ± 1.0"
+    assert rows["gpfee (paper: GPFEE)"] == "80.0 [n = 1]"
     assert "3 seeds where no other number n stands" in two.note
 
 
@@ -280,7 +332,7 @@ def test_another_name_of_a_method_finds_its_row(tmp_path):
     place.write_text(json.dumps(document), encoding="utf-8")
     (table,) = method_tables(ITEMS["backbone"], Stored(tmp_path))
     rows = {row[0]: row for row in table.rows}
-    assert rows["RoBERTa-4L (layers-2)"][1:3] == ("80.0", "90.8")
+    assert rows["gte-small, 2 layers (paper: RoBERTa-4L)"][1:3] == ("80.0", "90.8")
 
 
 def test_a_report_loads_no_torch(made, tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.tests.documents.made import analysis_result, score, study_result, task
+from lab.tests.documents.made import analysis_result, method, score, study_result, task
 
 from de3lab.documents import StudyResult
 from de3lab.paper.stored import Stored
@@ -73,16 +73,26 @@ def _growth(at: Mapping[str, Sequence[float]], reach: float) -> dict[str, Any]:
     return {"from": float(first), "to": float(last), **difference(grown, reach)}
 
 
-def study(scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> StudyResult:
-    """`study.json` as findings read it: speed -> task -> method -> a score for each seed."""
+def study(
+    scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]],
+    withdrawn: Mapping[str, str] | None = None,
+) -> StudyResult:
+    """`study.json` as findings read it: speed -> task -> method -> a score for each seed.
+
+    Args:
+        withdrawn: method -> why its results do not count.
+    """
     tasks = dict.fromkeys(name for each in scores.values() for name in each)
     return study_result(
         tasks=[task(name) for name in tasks],
+        methods=[
+            method(name, ranked=False, withdrawn=why) for name, why in (withdrawn or {}).items()
+        ],
         scores={
             speed: {
                 name: {
-                    method: score({str(42 + k): v for k, v in enumerate(values)})
-                    for method, values in methods.items()
+                    each_method: score({str(42 + k): v for k, v in enumerate(values)})
+                    for each_method, values in methods.items()
                 }
                 for name, methods in each.items()
             }
@@ -91,19 +101,24 @@ def study(scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> 
     )
 
 
-def shift(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, Any]:
-    """Speed -> rule -> a score for each run."""
+def shift(
+    scores: Mapping[str, Mapping[str, Sequence[float]]], speed: float | None = None
+) -> dict[str, Any]:
+    """Speed -> rule -> a score for each run; `speed` instead of those, where there is only one."""
+
+    def seen(at: str, values: Sequence[float]) -> dict[str, Any]:
+        speeds = {"values": [speed or float(at)] * len(values)}
+        return {"score": {"values": list(values)}, "layer_speedup": speeds}
+
     return {
         "at": {
-            speed: {rule: {"score": {"values": list(v)}} for rule, v in rules.items()}
-            for speed, rules in scores.items()
+            at: {rule: seen(at, values) for rule, values in rules.items()}
+            for at, rules in scores.items()
         }
     }
 
 
-def correctness(
-    gains: Mapping[int, Sequence[float]], reach: float = 0.01, p: float = 0.5
-) -> dict[str, Any]:
+def correctness(gains: Mapping[int, Sequence[float]], reach: float = 0.01) -> dict[str, Any]:
     """Layer -> EDR less entropy for each run; the same for both measures."""
 
     def seen(values: Sequence[float]) -> dict[str, Any]:
@@ -119,7 +134,6 @@ def correctness(
             for layer, values in gains.items()
         ],
         "auc": [{"layer": layer, "difference": seen(values)} for layer, values in gains.items()],
-        "trend": {"rho": -0.9, "p": p, "n": 11},
     }
 
 
@@ -139,9 +153,13 @@ def homogeneity(
     }
 
 
-def lambdas(
-    best: Sequence[Sequence[float]], p: float | None = 0.5, flat: int = 0
-) -> dict[str, Any]:
+def lambda_scores(scores: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Lambda -> the score of each run, at every speed the same; lambdas rise from 0."""
+    seen = [{"lambda": float(k), "values": list(values)} for k, values in enumerate(scores)]
+    return {"by_speed": [{"speed": speed, "scores": seen} for speed in (1.5, 2.0, 3.0)]}
+
+
+def lambdas(best: Sequence[Sequence[float]], flat: int = 0) -> dict[str, Any]:
     """The best lambda of each run at 1.5x, 2x, 3x and 4x; at the first few, all are the same."""
     return {
         "speeds": [1.5, 2.0, 3.0, 4.0],
@@ -154,7 +172,6 @@ def lambdas(
             }
             for number, (speed, runs) in enumerate(zip((1.5, 2.0, 3.0, 4.0), best, strict=True))
         ],
-        "trends": {"best_lambda": {"rho": 0.9, "p": p, "n": 4}},
     }
 
 

@@ -41,6 +41,14 @@ def test_it_is_one_tailed_and_paired():
     assert paired_test(theirs, ours, "seeds")["p"] == pytest.approx(1 - found["p"])
 
 
+def test_two_tails_ask_for_any_difference():
+    rng = np.random.default_rng(6)
+    ours, theirs = rng.normal(0.9, 0.1, 6), rng.normal(0.8, 0.1, 6)
+    found = paired_test(ours, theirs, "seeds", "two")
+    assert found["p"] == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+    assert paired_test(theirs, ours, "seeds", "two")["p"] == pytest.approx(found["p"])
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "reason"),
     [

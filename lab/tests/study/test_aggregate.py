@@ -69,7 +69,10 @@ def test_means_over_seeds():
     assert score["sd"] == pytest.approx(0.1)
     assert (score["n"], score["values"]) == (3, {"1": 0.8, "2": 0.9, "3": 1.0})
     assert "full" not in found["scores"]["2"]["a"]  # out of reach
-    assert found["curves"]["a"]["de3"] == {"layer_speedup": [1.0, 2.0], "score": [0.9, 0.9], "n": 3}
+    assert found["curves"]["a"]["de3"] == {
+        "layer_speedup": [1.0, 2.0], "score": [0.9, 0.9], "n": 3, "sd": [0.0, 0.1],
+    }  # fmt: skip
+    assert found["exit_sd"]["a"]["de3"]["2"] == pytest.approx(0.1)
     assert found["exits"]["a"]["de3"]["2"] == pytest.approx(0.9)
 
 
@@ -86,6 +89,13 @@ def test_the_average_is_over_tasks_that_all_have_finished():
         "tasks": ["a", "b"],
         "methods": {"joint-entropy": pytest.approx(0.7), "de3": pytest.approx(0.7)},
     }
+
+
+def test_an_average_is_over_the_seeds_that_all_share():
+    """Three seeds of one method beside one of another: only the common one counts."""
+    scores = {"full": [0.5], "joint-entropy": [0.7, 0.1, 0.1], "de3": [0.8, 0.9, 1.0]}
+    found = of({"a": [1, 2, 3]}, *runs("a", scores))
+    assert found["averages"]["2"]["methods"] == {"full": 0.5, "joint-entropy": 0.7, "de3": 0.8}
 
 
 def test_the_average_of_the_paper():
@@ -137,14 +147,36 @@ def test_tests_against_the_chosen_method():
     )["tests"]["2"]
     assert list(found) == ["joint-entropy"]  # `full` is not finished, the oracle is never tested
     by_task = found["joint-entropy"]["tasks"]
-    first = stats.ttest_rel(ours, theirs, alternative="greater").pvalue
-    second = stats.ttest_rel(*other.values(), alternative="greater").pvalue
+    first = stats.ttest_rel(ours, theirs).pvalue  # two-tailed
+    second = stats.ttest_rel(*other.values()).pvalue
     assert by_task["a"]["p"] == pytest.approx(first)
     assert (by_task["c"]["p"], by_task["c"]["p_holm"]) == (None, None)
     assert by_task["a"]["p_holm"] == pytest.approx(min(first, second) * 2)
     over = found["joint-entropy"]["over_tasks"]
     means = ([0.85, 1.7 / 3, 0.9], [0.75, 1.63 / 3, 0.8])
-    assert over["p"] == pytest.approx(stats.ttest_rel(*means, alternative="greater").pvalue)
+    assert over["p"] == over["p_holm"] == pytest.approx(stats.ttest_rel(*means).pvalue)
+
+
+def test_holm_goes_over_all_methods_and_tasks_of_a_speed():
+    noise = {"full": [0.80, 0.82, 0.79], "joint-entropy": [0.70, 0.71, 0.73]}
+    ours = {"de3": [0.81, 0.80, 0.82]}
+    found = of({"a": [1, 2, 3], "b": [1, 2, 3]}, *runs("a", noise | ours), *runs("b", ours | noise))
+    tests = found["tests"]["2"]
+    plain = {(m, t): tests[m]["tasks"][t]["p"] for m in noise for t in ("a", "b")}
+    assert len(plain) == 4
+    for (method, task), p in plain.items():
+        rank = sorted(plain.values()).index(p)  # both tasks have the same scores
+        seen = tests[method]["tasks"][task]["p_holm"]
+        assert seen == pytest.approx(min(1.0, p * (4 - rank))) or seen > p * (4 - rank)
+    low = min(plain.values())
+    assert tests["joint-entropy"]["tasks"]["a"]["p_holm"] == pytest.approx(4 * low)
+
+
+def test_being_below_is_tested_too():
+    scores = {"full": [0.9, 0.91, 0.905], "de3": [0.8, 0.8, 0.8], "joint-entropy": [0.8] * 3}
+    test = of({"a": [1, 2, 3]}, *runs("a", scores))["tests"]["2"]["full"]["tasks"]["a"]
+    assert test["difference"] < 0
+    assert test["p_holm"] < 0.05
 
 
 def test_pairs_are_of_the_same_seed():
@@ -175,13 +207,55 @@ def test_calibrated_points_and_areas():
     )
     point = found["calibrated"]["2"]["a"]["de3"]
     assert (point["mean"], point["layer_speedup"]) == (pytest.approx(0.7), pytest.approx(2.0))
+    reach = stats.t.ppf(0.975, 1) * stats.tstd([2.1, 1.9]) / 2**0.5
+    assert (point["low"], point["high"]) == pytest.approx((2.0 - reach, 2.0 + reach))
+    assert (point["over"], point["off"]) == ("seeds", False)
     area = found["areas"]["a"]["de3"]
     assert (area["mean"], area["high"], area["whole"]) == (pytest.approx(0.8), 3.0, False)
 
 
+def test_a_speed_that_is_missed_is_said():
+    missed = [record("a", "de3", k, 0.8, calibrated={"2": calibrated(0.8, s)})
+              for k, s in enumerate((1.80, 1.82, 1.84), start=1)]  # fmt: skip
+    seen = of({"a": [1, 2, 3]}, *missed)["calibrated"]["2"]["a"]["de3"]
+    assert seen["off"]
+    assert seen["high"] < 2.0
+    one = {**calibrated(0.8, 1.8), "layer_speedup_interval": [1.7, 1.9]}
+    alone = of({"a": [1]}, record("a", "de3", 1, 0.8, calibrated={"2": one}))
+    seen = alone["calibrated"]["2"]["a"]["de3"]
+    assert (seen["low"], seen["high"], seen["over"], seen["off"]) == (1.7, 1.9, "rows", True)
+    old = of({"a": [1]}, record("a", "de3", 1, 0.8, calibrated={"2": calibrated(0.8, 1.8)}))
+    assert "low" not in old["calibrated"]["2"]["a"]["de3"]  # nothing to go by, nothing claimed
+    assert not old["calibrated"]["2"]["a"]["de3"]["off"]
+
+
+def test_steps_are_counted_with_those_of_the_model_that_exits_were_fitted_to(monkeypatch):
+    def trained(training, steps, teacher=None, **phases):
+        told = [{"name": name, "steps": count} for name, count in phases.items()]
+        made = record("a", training, 1, 0.8).model_dump()
+        return RunRecord.model_validate(
+            {**made, "teacher": teacher, "training_record": {"steps": steps, "phases": told}}
+        )
+
+    methods = ["full", "deebert", "full+fitted", "pkd"]
+    study = spec({"a": [1]}).model_copy(update={"methods": methods, "chosen": "full"})
+    every = [
+        trained("full", 500, train=500),
+        trained("deebert", 1000, **{"fine-tune": 500, "exits": 500}),
+        trained("full+fitted", 0, "full", fit=0),
+        trained("pkd", 400, "full", train=400),
+    ]
+    found = aggregate(Results(study, every))["steps"]["a"]
+    assert found["full"] == {"steps": 500, "phases": {"train": 500}}
+    assert found["deebert"] == {"steps": 1000, "phases": {"fine-tune": 500, "exits": 500}}
+    assert found["full+fitted"] == {"steps": 500, "phases": {"full": 500}}
+    assert found["pkd"] == {"steps": 400, "phases": {"train": 400}, "teacher": 500}
+
+
 def test_points_of_models_with_one_speed():
-    point = {"point": {"score": 0.9, "each": {}, "layer_speedup": 1.0}, "curve": None}
+    point = {"point": {"score": 0.9, "each": {"f1": 0.8}, "layer_speedup": 1.0}, "curve": None}
     found = of({"a": [1]}, record("a", "full", 1, None, **point))
     assert found["points"]["a"]["full"]["mean"] == 0.9
+    assert found["points"]["a"]["full"]["each"] == {"f1": 0.8}
     assert found["curves"]["a"] == {}
     assert found["points"]["a"]["full"]["layer_speedup"] == 1.0

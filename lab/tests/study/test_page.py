@@ -91,6 +91,11 @@ def test_the_table_shows_who_reaches_the_speed_and_sorts(seen, document):
 def test_charts_have_a_line_or_mark_for_everybody(seen, document):
     assert seen["curves"] == len(document["curves"]["plain"]) + len(document["points"]["plain"])
     assert seen["mean"] == seen["curves"]
+    assert [*seen["legend"]] == [each["name"] for each in document["methods"]]
+    assert seen["axis"] == ["accuracy (percent)"]
+    assert seen["bands"] == 1  # of the chosen method; all of them would hide one another
+    assert "Optimizer steps" in seen["sides"]
+    assert "Layer speed-up wanted and achieved, plain" in seen["sides"]
     assert seen["pareto"] > len(document["methods"])
     assert seen["exits"] > len(document["methods"])
 
@@ -118,6 +123,35 @@ def test_the_page_is_not_wider_than_a_narrow_screen(browser, document, tmp_path)
     assert found["wide"] <= 0
 
 
+def timing(milliseconds: dict[str, Any]) -> dict[str, Any]:
+    """`latency.json` of version 1, which had both kinds of times in one table."""
+    return {
+        "format": "de3bert-latency", "version": 1, "task": "plain", "seed": 1, "machine": "m",
+        "date": "2026-01-01", "milliseconds": milliseconds, "without": {},
+    }  # fmt: skip
+
+
+def test_predicted_times_say_so(browser, document, tmp_path):
+    times = {"full": {"own": 9.0}, "de3": {"1.25": 7.0, "1.5": 6.0, "2": 5.0, "3": 4.0}}
+    given = read({**document, "latency": timing(times)})
+    assert given.latency.measured == {"full": {"own": 9.0}}
+    assert given.latency.predicted == {"de3": times["de3"]}
+    found = driven(browser, tmp_path, page(given), 1000)
+    assert found["errors"] == []
+    fast, slow = found["times"]
+    assert "de3 (predicted)" in fast
+    assert "full (measured)" in slow
+    label, note = found["timed"]
+    assert label == "milliseconds per text, predicted (of models of one speed: measured)"
+    assert "Times of models with exits are predicted from their profiles" in note
+    assert "Milliseconds per text" in found["sides"]
+    cells = re.findall(
+        r"<td[^>]*>([^<]*)</td>", page(given).split("Milliseconds per text</caption>")[1]
+    )
+    assert cells[:3] == ["its own", "9.00", "-"]
+    assert cells[3:6] == ["1.25x", "-", "7.00"]
+
+
 def test_a_partial_study_has_a_page_as_well(browser, document, tmp_path):
     """One task without any run, nothing complete, no times."""
     partial = {
@@ -126,16 +160,7 @@ def test_a_partial_study_has_a_page_as_well(browser, document, tmp_path):
         "averages": {key: {"tasks": [], "methods": {}} for key in document["averages"]},
         "ranks": {key: {"tasks": [], "methods": {}} for key in document["ranks"]},
         "progress": {"done": 8, "of": 12, "missing": ["plain de3 seed 2"]},
-        "latency": {
-            "format": "de3bert-latency",
-            "version": 1,
-            "task": "plain",
-            "seed": 1,
-            "machine": "m",
-            "date": "",
-            "milliseconds": {},
-            "without": {},
-        },
+        "latency": timing({}),
     }
     found = driven(browser, tmp_path, page(read(partial)), 1000)
     assert found["errors"] == []

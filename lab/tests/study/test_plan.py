@@ -10,8 +10,10 @@ from lab.tests.study.toys import changed_task, checked, settings, spec_of
 
 from de3bert.errors import UsageError
 from de3bert.methods import METHODS
+from de3lab.study import revisions
 from de3lab.study.plan import plan, selected
 from de3lab.study.progress import Countdown, duration, work_of
+from de3lab.study.revisions import Revision
 
 
 @pytest.fixture
@@ -173,6 +175,33 @@ def test_work_counts_all_phases(toy_data):
     spec = spec_of("bb", toy_data, methods=["deebert", "de3"])
     deebert, de3 = plan(spec)[:2]
     assert work_of(deebert) == 2 * work_of(de3) == 2 * 240
+
+
+def test_equal_steps_share_the_epochs_among_phases(toy_data):
+    """DeeBERT has two phases of all epochs each; with equal steps they have half of them."""
+    methods = ["deebert", "mixed", "de3"]
+    usual = plan(spec_of("bb", toy_data, methods=methods))[:3]
+    assert [job.train.epochs for job in usual] == [1, 1, 1]
+    assert [work_of(job) for job in usual] == [480, 240, 240]
+    equal = plan(spec_of("bb", toy_data, methods=methods, steps="equal"))[:3]
+    assert [job.train.epochs for job in equal] == [0.5, 1, 1]
+    assert [work_of(job) for job in equal] == [240, 240, 240]
+    keys = [[job.key("d", "b") for job in jobs] for jobs in (usual, equal)]
+    assert keys[0][0] != keys[1][0]
+    assert keys[0][1:] == keys[1][1:]  # nothing changes for the others
+    with pytest.raises(ValueError, match="'published' or 'equal'"):
+        spec_of("bb", toy_data, steps="fair")
+
+
+def test_a_revised_method_is_another_training(toy_data, monkeypatch):
+    methods = ["pabee", "de3", "joint-entropy+fitted"]
+    before = [job.settings() for job in plan(spec_of("bb", toy_data, methods=methods))]
+    assert all("revision" not in settings for settings in before)
+    monkeypatch.setattr(revisions, "REVISIONS", {"joint-entropy": Revision(3, "why")})
+    after = {job.training: job for job in plan(spec_of("bb", toy_data, methods=methods))}
+    assert after["joint-entropy"].settings()["revision"] == 3
+    assert after["joint-entropy+fitted"].settings()["revision"] == 3
+    assert "revision" not in after["de3"].settings()
 
 
 def test_durations():

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.exits.traces import make_trace, random_trace
 
 from de3bert.exits import Policy, curve, replay
-from de3bert.exits.calibrate import LAMBDA_GRID
+from de3bert.exits.calibrate import LAMBDA_GRID, PAPER_LAMBDA_GRID
 from de3bert.exits.family import Family
 from de3bert.exits.metrics import score
 from de3bert.exits.temperature import fit_temperatures
 from de3lab.study.lines import ScoreLine, speed_grid
-from de3lab.study.scoring import exit_scores, score_method
+from de3lab.study.scoring import exit_scores, score_method, tries_lambda
 
 SPEEDS = [1.0, 1.5, 2.0, 3.0, 6.0, 7.0]
 
@@ -49,6 +51,18 @@ def test_lambda_is_chosen_on_calibration_rows_at_every_speed(calibration, test):
         max(LAMBDA_GRID, key=lambda w: curve(test, f"edr(lambda={w!r})").at(s)) for s in (1.5, 2, 3)
     }
     assert chosen != {f"edr(lambda={w!r})" for w in on_test}  # else this test could not fail
+
+
+def test_entropy_is_tried_unless_the_paper_s_weights_are_asked_for(calibration, test):
+    misled = replace(calibration, distances=np.ascontiguousarray(calibration.distances[..., ::-1]))
+    found = score_method("de3", misled, {"t": test}, ["accuracy"], [2.0])
+    assert found.choices["2"].family == "edr(lambda=0.0)"
+    paper = score_method("de3", misled, {"t": test}, ["accuracy"], [2.0], paper_grid=True)
+    assert paper.choices["2"].family in {f"edr(lambda={w!r})" for w in PAPER_LAMBDA_GRID}
+    assert paper.choices["2"].calibration_score < found.choices["2"].calibration_score
+    assert tries_lambda("de3")
+    assert not tries_lambda("de3-fitted")  # has weights of its own, with 0
+    assert not tries_lambda("joint-entropy")
 
 
 def test_out_of_reach_there_is_no_score(calibration, test):
@@ -134,6 +148,8 @@ def test_the_calibrated_policy_is_measured_on_test_rows(calibration, test):
     assert point["policy"] == found["choices"]["2"]["policy"]
     assert point["score"] == float((answer.labels == test.labels).mean())
     assert point["layer_speedup"] == pytest.approx(6 / answer.exit_layers.mean())
+    low, high = point["layer_speedup_interval"]
+    assert low < point["layer_speedup"] < high
     on_calibration = replay(calibration, Policy.parse(point["policy"]))
     assert 6 / on_calibration.exit_layers.mean() >= 2.0
 

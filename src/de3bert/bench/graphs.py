@@ -23,7 +23,7 @@ from de3bert.runtime.sessions import open_session
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["first_layers", "fused", "plain", "plain_file", "plain_int8"]
+__all__ = ["first_layers", "fused", "fused_int8", "plain", "plain_file", "plain_int8"]
 
 
 @CONTENDERS.register("ort")
@@ -42,6 +42,12 @@ def plain_int8(material: BenchMaterial, name: str) -> Maker:
 def fused(material: BenchMaterial, name: str) -> Maker:
     """The best single graph our exporter can make: beside it, a bundle shows what cuts cost."""
     return _maker(material, name, fused_file)
+
+
+@CONTENDERS.register("ort-fused-int8")
+def fused_int8(material: BenchMaterial, name: str) -> Maker:
+    """The same with 8-bit weights, quantised as those of an int8 bundle are."""
+    return _maker(material, name, fused_int8_file, precision="int8")
 
 
 @CONTENDERS.register(HALF)
@@ -70,13 +76,22 @@ def plain_file(material: BenchMaterial) -> Path:
 
 
 def plain_int8_file(material: BenchMaterial) -> Path:
+    return _quantised(material, "plain-int8", plain_file)
+
+
+def fused_int8_file(material: BenchMaterial) -> Path:
+    return _quantised(material, "fused-int8", fused_file)
+
+
+def _quantised(material: BenchMaterial, name: str, file: Callable[[BenchMaterial], Path]) -> Path:
+    """A copy of a graph with 8-bit weights."""
     from de3bert.export.quantise import quantise_graph
 
     def write(path: Path) -> None:
-        shutil.copyfile(plain_file(material), path)
+        shutil.copyfile(file(material), path)
         quantise_graph(path)
 
-    return material.graph("plain-int8", write)
+    return material.graph(name, write)
 
 
 def fused_file(material: BenchMaterial) -> Path:

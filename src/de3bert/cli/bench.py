@@ -22,12 +22,17 @@ EXAMPLE = (
     "Example: de3 bench runs/mine-onnx --data test.csv --against hf,ort,layer-k --points full,2x"
 )
 
+EFFICIENCY = (
+    "efficiency: share of the saved layers that arrives as time, against one fused graph of all "
+    "layers (ort-fused, ort-fused-int8)"
+)
+
 Bundle = Annotated[str, typer.Argument(help="Bundle as de3 export writes it.", show_default=False)]
 Against = Annotated[
     str,
     typer.Option(
-        help="Baselines: hf, ort, ort-int8, ort-fused, openvino, layer-6 (any exit), layer-k "
-        "(half depth)."
+        help="Baselines: hf, ort, ort-int8, ort-fused, ort-fused-int8, openvino, layer-6 (any "
+        "exit), layer-k (half depth)."
     ),
 ]
 Points = Annotated[
@@ -55,7 +60,7 @@ Threads = Annotated[
 def run(
     bundle: Bundle,
     data: Data,
-    against: Against = "hf,ort",
+    against: Against = "hf,ort,ort-fused",
     points: Points = None,
     model: ModelFolder = None,
     int8: Int8 = None,
@@ -141,5 +146,9 @@ def _shown(document: dict[str, Any]) -> list[Any]:
     ]
     columns, cells = ratio_table(rows)
     if cells:
-        shown += ["", grid(columns, cells, "times faster than a baseline (95 % interval)")]
+        shown += [
+            "",
+            grid(columns, cells, "times faster than a baseline (95 % interval)"),
+            EFFICIENCY,
+        ]
     return shown

@@ -21,7 +21,7 @@ from de3bert.cli.options import (
     Text,
     TextPair,
 )
-from de3bert.cli.output import Voice, brief, grid
+from de3bert.cli.output import Voice, brief, grid, ratio_text
 from de3bert.data.label_names import label_names_of
 
 EXAMPLE = "Example: de3 calibrate runs/mine --data dev.csv --target layers=2.0 --name 2x"
@@ -63,7 +63,11 @@ def run(
         str | None, typer.Option(help="edr, entropy, patience ...; by default those of the model.")
     ] = None,
     wide: Annotated[
-        bool, typer.Option("--wide", help="Search lambda from 0 to 10, not the paper's grid.")
+        bool, typer.Option("--wide", help="Search lambda from 0 to 10, not the method's grid.")
+    ] = False,
+    paper_grid: Annotated[
+        bool,
+        typer.Option("--paper-grid", help="The paper's lambdas alone: 0 (entropy) is not tried."),
     ] = False,
     default: Annotated[
         bool, typer.Option("--default", help="Use this point when none is given.")
@@ -103,8 +107,9 @@ def run(
     if unlabelled is not None:
         traffic = read_table(unlabelled, text=text, text_pair=text_pair, need_labels=False)
     given: dict[str, Any] = {
-        "family": family, "wide": wide, "metric": metric, "default": default, "force": force,
-        "batch_size": batch_size, "progress": voice.progress("tracing"), "backend": backend,
+        "family": family, "wide": wide, "paper_grid": paper_grid, "metric": metric,
+        "default": default, "force": force, "batch_size": batch_size, "backend": backend,
+        "progress": voice.progress("tracing"),
     }  # fmt: skip
     point = calibrate_model(
         model, target, name, table=table, trace=trace, unlabelled=traffic, **given
@@ -122,7 +127,7 @@ def run(
         [seen["metric"], f"{seen['score']:.4f} (full depth {seen['full_score']:.4f})"],
         ["95 % interval", "{:.4f} to {:.4f}".format(*seen["score_interval"])],
         ["mean layers", f"{seen['layers_mean']:.2f}"],
-        ["layer speed-up", f"{seen['layer_speedup']:.2f}"],
+        ["layer speed-up", ratio_text(seen["layer_speedup"], seen["layer_speedup_interval"])],
         ["rows", str(seen["rows"])],
     ]
     if "predicted_ms" in seen:

@@ -22,7 +22,7 @@ from de3bert.cli.options import (
     TextPair,
     Threads,
 )
-from de3bert.cli.output import Voice, grid
+from de3bert.cli.output import Voice, grid, ratio_text
 from de3bert.data.label_names import label_names_of
 
 if TYPE_CHECKING:
@@ -75,17 +75,38 @@ def run(
         *([name, f"{value:.4f}"] for name, value in found.scores.items() if name != found.metric),
         ["mean layers", f"{found.layers_mean:.2f} of {classifier.depth}"],
         *_sentence_lines(found),
-        ["layer speed-up", f"{found.layer_speedup:.2f}"],
+        ["layer speed-up", ratio_text(found.layer_speedup, found.layer_speedup_interval)],
+        *_target_lines(found),
         *_token_lines(found),
         ["rows", f"{found.rows} in {found.seconds:.1f} s"],
         ["exits", "  ".join(f"{m}:{n}" for m, n in found.exit_histogram.items())],
     ]
+    if found.off_target:
+        voice.warn(_off_target(found))
     classes = [list(row.values()) for row in found.per_class]
     voice.result(
         found.to_json(),
         grid(["", found.point or "policy"], summary),
         "",
         grid(list(found.per_class[0]), classes),
+    )
+
+
+def _target_lines(found: Evaluation) -> list[list[str]]:
+    """What the point was calibrated for."""
+    if found.target is None:
+        return []
+    wanted = found.wanted_layer_speedup
+    return [["wanted", found.target if wanted is None else f"{wanted:.2f} ({found.target})"]]
+
+
+def _off_target(found: Evaluation) -> str:
+    """These rows are easier or harder than those that the threshold was chosen on."""
+    seen = ratio_text(found.layer_speedup, found.layer_speedup_interval)
+    return (
+        f"the point {found.point} was calibrated for a layer speed-up of "
+        f"{found.wanted_layer_speedup:.2f} and has {seen} on these rows. Calibrate on rows like "
+        "these, or with --unlabelled texts from where it is used"
     )
 
 

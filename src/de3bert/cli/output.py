@@ -15,7 +15,7 @@ from rich.table import Table
 
 from de3bert.printable import UNSAFE, printable
 
-__all__ = ["Voice", "brief", "grid", "json_text", "show_error"]
+__all__ = ["Voice", "brief", "grid", "json_text", "ratio_text", "show_error"]
 
 WIDE = 160
 LONGEST = 4000  # characters of a message
@@ -109,6 +109,14 @@ def brief(policy: str) -> str:
     if not along or len(knots) < 4:
         return policy
     return f"{begin}{along}{knots[0]}/.../{knots[-1]}{rest[len('/'.join(knots)) :]}"
+
+
+def ratio_text(value: float, interval: Sequence[float] | None) -> str:
+    """A ratio of layers with its interval."""
+    if interval is None:
+        return f"{value:.2f}"
+    low, high = interval
+    return f"{value:.2f} (95 % interval {low:.2f} to {high:.2f})"
 
 
 def _cell(value: Any) -> str:

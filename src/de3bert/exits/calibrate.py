@@ -15,7 +15,12 @@ from de3bert.exits.cost_model import CostModel
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
 from de3bert.exits.kept import check_keep, kept_policy
-from de3bert.exits.layer_speedup import exit_histogram, layer_speedup, layers_mean
+from de3bert.exits.layer_speedup import (
+    exit_histogram,
+    layer_speedup,
+    layer_speedup_interval,
+    layers_mean,
+)
 from de3bert.exits.points import OperatingPoint, Target
 from de3bert.exits.policy import Policy
 from de3bert.exits.replay import Replay, replay
@@ -27,6 +32,7 @@ from de3bert.exits.traffic import choose_on_traffic, traffic_of
 
 __all__ = [
     "LAMBDA_GRID",
+    "PAPER_LAMBDA_GRID",
     "WIDE_LAMBDA_GRID",
     "calibrate",
     "check_words_target",
@@ -37,7 +43,9 @@ __all__ = [
     "measure",
 ]
 
-LAMBDA_GRID = (0.667, 1.0, 1.5, 2.0, 3.0)  # the grid of the paper
+PAPER_LAMBDA_GRID = (0.667, 1.0, 1.5, 2.0, 3.0)
+# With 0, which is plain entropy: no method is to end below its own ablation for want of a try.
+LAMBDA_GRID = (0.0, *PAPER_LAMBDA_GRID)
 WIDE_LAMBDA_GRID = (0.0, 0.25, 0.5, 0.667, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
 PROMISED_LAMBDAS = (0.0, 1.0)  # every additional family makes a promise a little more costly
@@ -88,7 +96,8 @@ def calibrate(
         family: which policies to consider, such as `entropy` or `patience`, or several such
             texts; `edr` means all `lambdas`. By default `edr` if the trace has distances,
             `certainty` if it has that of a router, else `entropy`.
-        lambdas: the weights tried for `edr`.
+        lambdas: the weights tried for `edr`; 0 is entropy, which the paper does not try
+            (`PAPER_LAMBDA_GRID`).
         metric: accuracy, f1, macro_f1 or matthews; for taggers accuracy or span_f1.
         cost: what things take on one machine; with it, predicted times are measured as well.
         traffic: of unlabelled texts from real traffic: speeds are theirs, `trace` has the
@@ -199,7 +208,9 @@ def measure(
     if trace.labels is None:
         trace, named, metric = trace.self_labelled(), AGREEMENT, "accuracy"
     scored = scorer_of(trace, metric)
-    histogram = exit_histogram(answer.exit_layers, trace.exit_layers)
+    layers, weights = answer.exit_layers, trace.weights
+    histogram = exit_histogram(layers, trace.exit_layers)
+    between = layer_speedup_interval(layers, trace.base, weights, trace.sentence)
     return {
         "rows": trace.rows,
         **({} if trace.sentence is None else {"sentences": trace.sentences}),
@@ -208,8 +219,9 @@ def measure(
         "score_interval": list(scored.interval(answer.labels)),
         "full_score": scored.score(ends),
         "agreement": agreed,
-        "layers_mean": layers_mean(answer.exit_layers, trace.weights),
-        "layer_speedup": layer_speedup(answer.exit_layers, trace.base, trace.weights),
+        "layers_mean": layers_mean(layers, weights),
+        "layer_speedup": layer_speedup(layers, trace.base, weights),
+        "layer_speedup_interval": None if between is None else list(between),
         **({} if cost is None else _predicted(trace, policy, answer, cost)),
         "exit_histogram": {str(layer): count for layer, count in histogram.items()},
         "data": trace.info.get("data"),

@@ -119,10 +119,10 @@ class OperatingPoint:
         policy: when to leave.
         target: what was asked for, as text.
         measured: rows, metric, score, score_interval, full_score, layers_mean, layer_speedup,
-            exit_histogram (layer as text -> rows), data, date; with a cost model also
-            predicted_ms and predicted_time_speedup; `guarantee` where something is promised,
-            `traffic` where the threshold was fitted to unlabelled texts; `warnings` where there
-            were some. Plain JSON values; `Measured` has their types.
+            layer_speedup_interval (95 %, over rows), exit_histogram (layer as text -> rows), data,
+            date; with a cost model also predicted_ms and predicted_time_speedup; `guarantee` where
+            something is promised, `traffic` where the threshold was fitted to unlabelled texts;
+            `warnings` where there were some. Plain JSON values; `Measured` has their types.
     """
 
     name: str

@@ -67,6 +67,9 @@ class Measured(TypedDict, total=False):
     full_score: Number
     layers_mean: Number
     layer_speedup: Number
+    layer_speedup_interval: (
+        Annotated[list[Number], Field(min_length=2, max_length=2), BeforeValidator(_listed)] | None
+    )
     predicted_ms: Number
     predicted_time_speedup: Number
     agreement: Number

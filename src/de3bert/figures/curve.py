@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +13,9 @@ from de3bert.figures.style import COLOURS, figure
 __all__ = ["draw_report"]
 
 GREY = "#666666"
+RULES = ("edr", "entropy", "patience", "energy", "certainty", "bandit")  # in the colours' order
+DASHES = ("-", "--", ":", "-.")
+KIND = re.compile(r"\w+")  # `edr(lambda=1.0)` and `entropy x 2` begin with their kind
 CROWDED = 0.3  # names of points nearer than this in speed would cover one another
 
 
@@ -44,8 +48,8 @@ def draw_report(
     first = report.lines[0].curve
     curves = [line for line in report.lines if line.curve.family not in ("layers", "oracle")]
     with figure(path, 6.4, 4.2) as axes:
-        for line, colour in zip(curves, COLOURS * (1 + len(curves) // len(COLOURS)), strict=False):
-            axes.plot(_x(line, time), line.curve.score, color=colour, label=line.label, lw=1.6)
+        for line, look in zip(curves, _looks([each.curve.family for each in curves]), strict=True):
+            axes.plot(_x(line, time), line.curve.score, label=line.label, lw=1.6, **look)
         for line in report.lines:
             if line.curve.family == "layers":
                 _draw_layers(axes, line, _x(line, time))
@@ -69,6 +73,20 @@ def draw_report(
         axes.set_ylabel(f"{report.metric} (n = {first.rows})")
         axes.set_title(title)
         axes.legend(loc="best")
+
+
+def _looks(families: Sequence[str]) -> list[dict[str, Any]]:
+    """A rule has one colour in all figures; a second of its kind has another dash."""
+    kinds = [KIND.match(family)[0] for family in families]  # type: ignore[index]  # never empty
+    others = [name for name in dict.fromkeys(kinds) if name not in RULES]
+    known = {name: number for number, name in enumerate([*RULES, *others])}
+    return [
+        {
+            "color": COLOURS[known[kind] % len(COLOURS)],
+            "linestyle": DASHES[kinds[:number].count(kind) % len(DASHES)],
+        }
+        for number, kind in enumerate(kinds)
+    ]
 
 
 def _x(line: NamedCurve, time: bool) -> Any:

@@ -100,7 +100,7 @@ class Method:
         exits: how exits before the last come about: `trained` in the phases, or `fitted` after them
             in closed form (`de3bert.training.fitted`), to labels or to the final exit's `answers`.
         base: of a method with fitted exits the one whose phases come first, under its own name.
-        lambdas: the weights that calibration tries for `edr`; None: the paper's.
+        lambdas: the weights that calibration tries for `edr`; None: 0 and the paper's.
     """
 
     name: str

@@ -11,7 +11,13 @@ from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.exits import OperatingPoint, Trace
 from de3bert.exits.adequacy import MINIMUM_ROWS, check_rows, doubts, with_warnings
-from de3bert.exits.calibrate import LAMBDA_GRID, NEED_LABELS, WIDE_LAMBDA_GRID, calibrate
+from de3bert.exits.calibrate import (
+    LAMBDA_GRID,
+    NEED_LABELS,
+    PAPER_LAMBDA_GRID,
+    WIDE_LAMBDA_GRID,
+    calibrate,
+)
 from de3bert.exits.family import Family
 from de3bert.exits.kept import check_keep
 from de3bert.exits.points import Target
@@ -39,6 +45,7 @@ def calibrate_model(
     unlabelled: Table | None = None,
     family: str | Sequence[str] | None = None,
     wide: bool = False,
+    paper_grid: bool = False,
     metric: str | None = None,
     default: bool = False,
     batch_size: int = 32,
@@ -49,7 +56,8 @@ def calibrate_model(
     """Finds the point that meets `target` on a table or a trace of one, and stores it.
 
     Policies of `family` are considered, one text or several; by default those that the model's
-    method declares. A layer speed-up refers to the model's `base_depth`.
+    method declares. Lambda of `edr` is one of the method's weights, of 0 to 10 (`wide`), or of the
+    paper's, which lack 0 (`paper_grid`). A layer speed-up refers to the model's `base_depth`.
 
     Labels are not needed for speeds and agreement; scores are agreement with full depth then. With
     `unlabelled` the threshold is fitted to those texts, and the labelled rows say what it scores;
@@ -59,6 +67,8 @@ def calibrate_model(
     or nothing is to be chosen (`full`). What is doubtful is kept in `measured["warnings"]`.
     """
     traffic_asked = unlabelled is not None
+    if wide and paper_grid:
+        raise UsageError("--wide and --paper-grid are two grids of lambda: give one of them.")
     if table is not None and trace is not None:
         raise UsageError("Give rows with --data, or a trace of this model with --trace, not both.")
     if table is None and trace is None:
@@ -118,7 +128,7 @@ def calibrate_model(
         texts = replace(unlabelled, labels=None)
         traffic = trace_table(load(folder, backend=backend), texts, **asked)  # type: ignore[arg-type]
     families = families or _declared_families(info.method, recorded)
-    lambdas = WIDE_LAMBDA_GRID if wide else METHODS[info.method].lambdas or LAMBDA_GRID
+    lambdas = _lambdas(info.method, wide, paper_grid)
     point = calibrate(
         recorded, wanted, name=name, family=families, lambdas=lambdas, metric=metric, cost=cost,
         traffic=traffic,
@@ -129,6 +139,13 @@ def calibrate_model(
     point = with_warnings(point, [*forced, *found])
     store_points(folder, [point], default=name if default else None)
     return point
+
+
+def _lambdas(method: str, wide: bool, paper_grid: bool) -> tuple[float, ...]:
+    """The weights to try for `edr`."""
+    if wide:
+        return WIDE_LAMBDA_GRID
+    return PAPER_LAMBDA_GRID if paper_grid else METHODS[method].lambdas or LAMBDA_GRID
 
 
 def _known_rows(trace: Trace, info: ModelInfo) -> list[str]:

@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 
 from de3bert.data.labels import LabelSet
 from de3bert.data.table import Table
-from de3bert.exits import Policy, Trace
-from de3bert.exits.layer_speedup import exit_histogram, layer_speedup, layers_mean
+from de3bert.errors import UsageError
+from de3bert.exits import Policy, Target, Trace
+from de3bert.exits.layer_speedup import (
+    beyond,
+    exit_histogram,
+    layer_speedup,
+    layer_speedup_interval,
+    layers_mean,
+)
 from de3bert.exits.metrics import per_class
 from de3bert.exits.scoring import scorer
 from de3bert.machine import versions
@@ -47,6 +54,9 @@ class Evaluation:
     Of a tagger the rows are words, in so many `sentences`; `layers_mean` counts the layers of a
     mean piece of a word, `sentence_layers_mean` those that were run for a mean sentence: with words
     that halt one by one the last of them decides.
+
+    `target` is what the point was calibrated for, `wanted_layer_speedup` the ratio of layers in it,
+    where it is one; `layer_speedup_interval` says where the ratio would lie on other such rows.
     """
 
     point: str | None
@@ -66,9 +76,23 @@ class Evaluation:
     token_layer_speedup: float | None = None
     sentences: int | None = None
     sentence_layers_mean: float | None = None
+    layer_speedup_interval: tuple[float, float] | None = None
+    target: str | None = None
+    wanted_layer_speedup: float | None = None
+
+    @property
+    def off_target(self) -> bool:
+        """Whether the wanted ratio of layers lies outside the interval of the one there is."""
+        wanted = self.wanted_layer_speedup
+        return wanted is not None and beyond(wanted, self.layer_speedup_interval)
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()}}
+        more = {"off_target": self.off_target}
+        return {
+            **vars(self),
+            **more,
+            "exit_histogram": {str(k): v for k, v in self.exit_histogram.items()},
+        }
 
 
 def class_numbers(classifier: Classifier[Any], table: Table[Any]) -> NDArray[np.int64]:
@@ -168,8 +192,10 @@ def evaluate(
     labels, sentence = task.unit_numbers(numbers), task.sentence_of(numbers)
     scored = scorer(metric, labels, names, sentence)
     per_token, base = token_layers_mean(classifier, table), classifier.info.base_depth
+    name = classifier.point_name(point) if policy is None else None
+    target = classifier.points[name].target if name in classifier.points else None
     return Evaluation(
-        point=classifier.point_name(point) if policy is None else None,
+        point=name,
         policy=str(chosen),
         rows=len(labels),
         truncated=sum(answer.truncated for answer in answers),
@@ -186,7 +212,23 @@ def evaluate(
         token_layer_speedup=None if per_token is None else base / per_token,
         sentences=None if sentence is None else len(table),
         sentence_layers_mean=None if sentence is None else layers_mean(found.row_layers),
+        layer_speedup_interval=layer_speedup_interval(
+            found.exit_layers, base, found.weights, found.row_of
+        ),
+        target=target,
+        wanted_layer_speedup=_wanted_ratio(target),
     )
+
+
+def _wanted_ratio(target: str | None) -> float | None:
+    """The ratio of layers that a target asks for; None where it asks for something else."""
+    if target is None:
+        return None
+    try:
+        wanted = Target.parse(target)
+    except UsageError:  # of a later version, say
+        return None
+    return wanted.value if wanted.kind == "layers" else None
 
 
 def _per_class(

@@ -44,12 +44,14 @@ class Answered(NamedTuple):
         exit_layers: of every unit with an answer.
         weights: how often each of these counts in mean layers.
         row_layers: the layers that were run for each row, (rows,).
+        row_of: the number of the row that each unit with an answer belongs to.
     """
 
     labels: Integers
     exit_layers: Integers
     weights: Integers
     row_layers: Integers
+    row_of: Integers
 
 
 class Task(ABC, Generic[Answer]):

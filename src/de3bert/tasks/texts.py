@@ -111,7 +111,7 @@ class TextClassification(Task[Prediction]):
         number = {name: index for index, name in enumerate(label_names)}
         layers = np.array([answer.exit_layer for answer in answers], dtype=np.int64)
         labels = np.array([number[answer.label] for answer in answers], dtype=np.int64)
-        return Answered(labels, layers, np.ones_like(layers), layers)
+        return Answered(labels, layers, np.ones_like(layers), layers, np.arange(len(layers)))
 
 
 TASKS.add(TextClassification.name, TextClassification())

@@ -159,6 +159,7 @@ class TokenClassification(Task[TaggedSentence]):
             np.array([layer for own in known for layer in own], dtype=np.int64),
             np.array([p for each in answers for p in each.pieces if p is not None], dtype=np.int64),
             np.array([max(own) for own in known], dtype=np.int64),
+            np.repeat(np.arange(len(known)), [len(own) for own in known]),
         )
 
 

@@ -22,6 +22,7 @@ __all__ = ["LIMIT", "alpha_of", "measure_alpha"]
 
 LIMIT = 0.01  # the paper: what alpha changes is "always less than 1%"
 ALPHA = "alpha"
+FEWEST = 3  # values that make a line worth looking at
 
 
 def measure_alpha(subjects: Sequence[Subject], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,5 +163,6 @@ ANALYSES.add(
         draw=_draw,
         settings={"lambdas": None, "speeds": None, "metric": "accuracy"},
         labels=(1, None),
+        worth_drawing=lambda numbers: len(numbers["alphas"]) >= FEWEST,
     ),
 )

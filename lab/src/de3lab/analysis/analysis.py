@@ -38,6 +38,8 @@ class Analysis:
         seeds: whether a label may have several runs; otherwise each has one.
         needs_model: whether a trace is not enough.
         needs_rows: whether a model must be given rows to be asked about.
+        worth_drawing: numbers -> whether there is enough for a figure: one or two points of a line
+            are read faster in the table.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Analysis:
     seeds: bool = True
     needs_model: bool = False
     needs_rows: bool = True
+    worth_drawing: Callable[[Numbers], bool] = lambda numbers: True
 
 
 ANALYSES: Registry[Analysis] = Registry("analysis")

@@ -38,7 +38,7 @@ def score_table(numbers: Mapping[str, Any], title: str, first: str, note: str = 
 def difference_table(numbers: Mapping[str, Any], title: str, note: str = "") -> Grid:
     """Every difference at every layer speed-up, with its noise."""
     columns = ("difference", "layer speed-up", "pairs", "mean ± sd", "95 % over rows",
-               "95 % over seeds", "p (higher)", "beyond noise")  # fmt: skip
+               "95 % over seeds", "one-tailed p", "beyond noise")  # fmt: skip
     rows = tuple(
         (f"{pair['ours']} - {pair['theirs']}", f"{key}x", *_difference_cells(seen))
         for pair in numbers["differences"]

@@ -77,7 +77,10 @@ def _auc_table(numbers: Numbers) -> Grid:
     trend = numbers["trend"]
     said = f"no Spearman correlation, {trend.get('reason')}"
     if trend["rho"] is not None:
-        said = f"Spearman {trend['rho']:.2f} (n = {trend['n']}, p = {trend['p']:.2g} that it falls)"
+        said = (
+            f"Spearman {trend['rho']:.2f} over {trend['n']} layers, which are of the same models "
+            "and no independent samples: there is no test"
+        )
     reasons = "".join(f" Layer {e['layer']}: {e['reason']}." for e in numbers["auc"] if e["reason"])
     note = (
         f"{_about(numbers)} ROC-AUC: how often a right answer has a lower signal than a wrong one; "

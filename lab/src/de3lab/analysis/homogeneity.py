@@ -151,6 +151,7 @@ def _draw(path: Path, numbers: Mapping[str, Any]) -> None:
         y_label=f"Spearman's rho (n = {numbers['rows']})",
         title="Correlation of entropy and distance ratio",
         zero=True,
+        methods=True,
     )
 
 

@@ -133,10 +133,11 @@ def _best_table(numbers: Mapping[str, Any]) -> Grid:
     note = (
         f"Best lambda with the layer speed-up (flat ones left out): "
         f"{_trend(numbers['trends']['best_lambda'])}. Gain with the layer speed-up: "
-        f"{_trend(numbers['trends']['gain'])}. These are few points of the same rows, so p is a "
-        "guide and no proof. The best lambda is chosen on the rows it is scored on, so a gain is "
-        "never below 0; of equal ones the smallest is taken. Step against the shape: how far the "
-        "score ever sinks on the way up to the best lambda, or rises after it."
+        f"{_trend(numbers['trends']['gain'])}. Speeds of the same models are no independent "
+        "samples, so there is no test over them. The best lambda is chosen on the rows it is "
+        "scored on, so a gain is never below 0; of equal ones the smallest is taken. Step against "
+        "the shape: how far the score ever sinks on the way up to the best lambda, or rises after "
+        "it."
     )
     return Grid("Best lambda at each layer speed-up", columns, rows, note)
 
@@ -144,7 +145,7 @@ def _best_table(numbers: Mapping[str, Any]) -> Grid:
 def _trend(seen: Mapping[str, Any]) -> str:
     if seen["rho"] is None:
         return f"no Spearman correlation, {seen['reason']}"
-    return f"Spearman {seen['rho']:.2f} (n = {seen['n']}, p = {seen['p']:.2g} that it grows)"
+    return f"Spearman {seen['rho']:.2f} over {seen['n']} speeds"
 
 
 def _draw(path: Path, numbers: Mapping[str, Any]) -> None:

@@ -48,7 +48,10 @@ def analyse(
 
 
 def write_result(place: Path, document: AnalysisResult) -> list[Path]:
-    """Writes result.json, table.md, table.tex, figure.png and figure.svg; gives their paths."""
+    """Writes result.json, table.md, table.tex, figure.png and figure.svg; gives their paths.
+
+    Where there is too little for a figure there is none.
+    """
     analysis: Analysis = ANALYSES[document.analysis]
     numbers = document.numbers
     tables = analysis.tables(numbers)
@@ -56,9 +59,12 @@ def write_result(place: Path, document: AnalysisResult) -> list[Path]:
     write_text(place / "table.md", _heading(document) + "\n".join(t.markdown() for t in tables))
     write_text(place / "table.tex", "\n".join(table.tex() for table in tables))
     written = [place / RESULT, place / "table.md", place / "table.tex"]
-    for kind in FIGURES:
-        written.append(place / f"figure{kind}")
-        analysis.draw(written[-1], numbers)
+    for path in (place / f"figure{kind}" for kind in FIGURES):
+        if analysis.worth_drawing(numbers):
+            analysis.draw(path, numbers)
+            written.append(path)
+        else:
+            path.unlink(missing_ok=True)
     return written
 
 

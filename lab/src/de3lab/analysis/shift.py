@@ -169,9 +169,10 @@ def _details(numbers: Mapping[str, Any]) -> Grid:
             gain = with_spread(each.get("difference"), sign="+")
             p = (each.get("test") or {}).get("p")
             rows.append((f"{key}x", label, speed, with_spread(each["score"]), gain, p))
-    heads = ("wanted", "rule", "layer speed-up", numbers["metric"], "difference", "p")
+    heads = ("wanted", "rule", "layer speed-up", numbers["metric"], "difference", "one-tailed p")
     note = (
-        f"p: one-tailed paired t-test over runs that the rule is above {numbers['reference']}; "
+        f"One-tailed p: of a paired t-test over runs of the rule being above "
+        f"{numbers['reference']}; not corrected for several tests; "
         "a bandit meets the rows in the order of the file. -: out of reach, or no test."
     )
     return Grid("In detail", heads, tuple(rows), note)

@@ -81,7 +81,9 @@ def run(
 
 
 def _shown(document: StudyResult, place: Path) -> list[Any]:
-    """The averages of all methods at all speeds, and what is missing."""
+    """The averages of all methods at all speeds, speeds that were missed, and what is missing."""
+    from de3lab.study.side_tables import off_target_lines
+
     progress, tasks = document.progress, document.complete_tasks
     speeds = list(document.averages)
     rows = [
@@ -95,8 +97,11 @@ def _shown(document: StudyResult, place: Path) -> list[Any]:
     shown: list[Any] = [grid(["method", *(f"{speed}x" for speed in speeds)], rows, title=title), ""]
     if not tasks:
         shown = ["no task is finished by all methods yet"]
+    off = off_target_lines(document, document.chosen)
     return [
         *shown,
+        *off,
+        *([""] if off else []),
         f"{progress.done} of {progress.of} trainings finished",
         f"report: {place / 'index.html'}, {place / 'table.md'}",
     ]

@@ -32,9 +32,15 @@ class FlopCounts(Part):
 
 
 class ScoredAs(Part):
-    """What a run is scored by; scores of other speeds, metrics or methods are computed again."""
+    """What a run is scored by; scores of other speeds, metrics or methods are computed again.
+
+    Attributes:
+        scoring: the version of the way scores are made (`de3lab.study.record`).
+        paper_grid: whether lambda was chosen among the paper's weights, without 0.
+    """
 
     scoring: int
+    paper_grid: bool = False
     methods: list[str]
     metrics: list[str]
     speeds: list[float]
@@ -81,12 +87,17 @@ class CurvePoints(Part):
 
 
 class CalibratedScore(Part):
-    """What the policy that calibration rows chose gives on test rows."""
+    """What the policy that calibration rows chose gives on test rows.
+
+    Attributes:
+        layer_speedup_interval: 95 %, over rows; None in records from before it was stored.
+    """
 
     policy: str
     score: float
     score_interval: list[float] | None
     layer_speedup: float
+    layer_speedup_interval: list[float] | None = None
     layers_mean: float
     each: dict[str, float]
     interval_of: str
@@ -117,7 +128,12 @@ class MethodScores(Part):
 
 
 class RunRecord(Document):
-    """One finished run, scored."""
+    """One finished run, scored.
+
+    Attributes:
+        revision: of the method at that time; results of older ones are withdrawn
+            (`de3lab.study.revisions`).
+    """
 
     FORMAT: ClassVar[str] = "de3bert-run"
     WHAT: ClassVar[str] = "the record of a run"
@@ -125,6 +141,7 @@ class RunRecord(Document):
     key: str
     task: str
     training: str
+    revision: int = 1
     seed: int
     teacher: str | None
     command: str

@@ -3,88 +3,126 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from de3bert.figures.style import COLOURS, figure
+from de3bert.figures.style import figure
+from de3lab.figures.looks import Look, looks_of
 
-__all__ = ["Look", "draw_exit_scores", "draw_ranks", "draw_trade_offs", "looks"]
+__all__ = [
+    "LABELLED",
+    "Series",
+    "draw_exit_scores",
+    "draw_ranks",
+    "draw_trade_offs",
+    "tells_enough",
+]
 
-DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
-MARKERS = "osD^vPX*<>ph"
-BOLD, PLAIN = 2.6, 1.4
+LABELLED = 6  # lines with a name in one figure; more cannot be told apart
+FEWEST = 3  # points: one or two are read faster in a table
+BOLD, PLAIN, THIN = 2.6, 1.6, 0.9
+GREY, FAINT = "0.72", 0.16
 LETTER = 0.024  # width of a letter in a panel of ranks, as a share of the panel
-Points = tuple[Sequence[float], Sequence[float]]  # x, y
-
-Look = dict[str, Any]
 
 
-def looks(methods: Sequence[str], chosen: str) -> dict[str, Look]:
-    """Colour, dash and marker of each method; no two share all three. The chosen one is bold."""
-    styles = {}
-    ordered = [chosen, *(name for name in methods if name != chosen)]
-    for number, name in enumerate(ordered):
-        styles[name] = {
-            "color": COLOURS[number % len(COLOURS)],
-            "linestyle": DASHES[number // len(COLOURS) % len(DASHES)],
-            "marker": MARKERS[number % len(MARKERS)],
-            "linewidth": BOLD if name == chosen else PLAIN,
-            "zorder": 4 if name == chosen else 3,
-        }
-    return styles
+@dataclass(frozen=True)
+class Series:
+    """The points of a method: x, y, and the deviation of y over seeds where there are several."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    sd: Sequence[float] | None = None
+
+
+def tells_enough(found: Mapping[str, Series]) -> bool:
+    """Whether there is a line of at least three points, or as many single ones."""
+    longest = max((len(each.x) for each in found.values()), default=0)
+    return longest >= FEWEST or sum(len(each.x) for each in found.values()) >= FEWEST
 
 
 def draw_trade_offs(
     path: str | Path,
-    curves: Mapping[str, Points],
-    points: Mapping[str, tuple[float, float]],
-    styles: Mapping[str, Look],
+    found: Mapping[str, Series],
     *,
+    labelled: Sequence[str],
     metric: str,
     title: str = "",
 ) -> None:
     """Writes score against layer speed-up.
 
     Args:
-        curves: method -> layer speed-ups and scores.
-        points: method -> the one speed-up and score it has.
+        found: method -> its curve, or the one point it has.
+        labelled: those that are named, the first of them bold; the others are grey.
     """
     with figure(path, 7.6, 4.6) as axes:
-        for name, (x, y) in curves.items():
-            axes.plot(x, y, label=name, **{**styles[name], "marker": ""})
-        for name, (at, score) in points.items():
-            axes.plot([at], [score], label=name, ms=7, **{**styles[name], "linestyle": ""})
+        _draw_series(axes, found, labelled, marked=False)
         axes.set_xlabel("layer speed-up (layers of the full model / mean layers executed)")
         axes.set_ylabel(metric)
         axes.set_title(title)
-        _legend_outside(axes)
 
 
 def draw_exit_scores(
     path: str | Path,
-    exits: Mapping[str, Mapping[int, float]],
-    styles: Mapping[str, Look],
+    found: Mapping[str, Series],
     *,
+    labelled: Sequence[str],
     metric: str,
     title: str = "",
 ) -> None:
-    """Writes the score of every exit if all rows leave there; `exits`: method -> layer -> score."""
+    """Writes the score of every exit if all rows leave there; x are layers."""
     with figure(path, 7.6, 4.6) as axes:
-        for name, scores in exits.items():
-            axes.plot([*scores], [*scores.values()], label=name, ms=4.5, **styles[name])
-        axes.set_xticks(sorted({layer for scores in exits.values() for layer in scores}))
+        _draw_series(axes, found, labelled, marked=True)
+        axes.set_xticks(sorted({layer for each in found.values() for layer in each.x}))
         axes.set_xlabel("exit layer")
         axes.set_ylabel(f"{metric} when all leave there")
         axes.set_title(title)
-        _legend_outside(axes)
+
+
+def _draw_series(
+    axes: Any, found: Mapping[str, Series], labelled: Sequence[str], *, marked: bool
+) -> None:
+    """Grey lines first, then those with a name, their bands over seeds, and the legend."""
+    looks = looks_of(found)
+    named = [name for name in labelled if name in found]
+    others = [name for name in found if name not in named]
+    for number, name in enumerate(others):
+        label = f"{len(others)} other{'s' if len(others) > 1 else ''}" if not number else None
+        _draw_one(axes, found[name], {"color": GREY, "linestyle": "-"}, looks[name], marked,
+                  label=label, lw=THIN, zorder=2)  # fmt: skip
+    for name in reversed(named):
+        each, look = found[name], looks[name]
+        own = {"color": look.plotted()["color"], "linestyle": look.plotted()["linestyle"]}
+        width = BOLD if name == labelled[0] else PLAIN
+        _draw_one(axes, each, own, look, marked, label=name, lw=width, zorder=3)
+        if each.sd is not None and len(each.x) > 1:
+            both = list(zip(each.y, each.sd, strict=True))
+            axes.fill_between(
+                each.x, [y - sd for y, sd in both], [y + sd for y, sd in both],
+                color=own["color"], alpha=FAINT, lw=0, zorder=2.5,
+            )  # fmt: skip
+    handles, labels = axes.get_legend_handles_labels()
+    known = dict(zip(labels, handles, strict=True))
+    order = [*named, *(label for label in labels if label not in named)]
+    bands = any(found[name].sd is not None and len(found[name].x) > 1 for name in named)
+    axes.legend(
+        [known[name] for name in order], order, loc="center left", bbox_to_anchor=(1.01, 0.5),
+        fontsize=9, handlelength=3.2, title="band: ± sd over seeds" if bands else None,
+        title_fontsize=8,
+    )  # fmt: skip
+
+
+def _draw_one(
+    axes: Any, each: Series, own: Mapping[str, Any], look: Look, marked: bool, **more: Any
+) -> None:
+    marker = look.plotted()["marker"] if marked or len(each.x) == 1 else ""
+    line = own["linestyle"] if len(each.x) > 1 else ""
+    axes.plot(each.x, each.y, color=own["color"], linestyle=line, marker=marker,
+              ms=4.5 if len(each.x) > 1 else 7, **more)  # fmt: skip
 
 
 def draw_ranks(
-    path: str | Path,
-    ranks: Mapping[str, Mapping[str, float]],
-    styles: Mapping[str, Look],
-    *,
-    title: str = "",
+    path: str | Path, ranks: Mapping[str, Mapping[str, float]], *, chosen: str, title: str = ""
 ) -> None:
     """Writes mean ranks, a panel per speed, the best on top; `ranks`: speed -> method -> rank."""
     shown = {speed: found for speed, found in ranks.items() if found}
@@ -92,21 +130,19 @@ def draw_ranks(
     with figure(path, max(3.6, 2.75 * len(shown)), 0.8 + 0.3 * tallest, columns=len(shown)) as axes:
         panels = [axes] if len(shown) == 1 else list(axes)
         for panel, (speed, found) in zip(panels, shown.items(), strict=True):
-            _rank_panel(panel, found, styles, tallest)
+            _rank_panel(panel, found, chosen, tallest)
             panel.set_title(f"layer speed-up {speed}x", fontsize=9)
         panels[0].figure.suptitle(title)
 
 
-def _rank_panel(
-    axes: Any, found: Mapping[str, float], styles: Mapping[str, Look], tallest: int
-) -> None:
+def _rank_panel(axes: Any, found: Mapping[str, float], chosen: str, tallest: int) -> None:
     """A row per method, the best on top, named beside its dot: panels differ in their order."""
-    ordered = sorted(found, key=lambda name: found[name])
+    ordered, looks = sorted(found, key=lambda name: found[name]), looks_of(found)
     for row, name in enumerate(ordered):
-        look = {k: v for k, v in styles[name].items() if k != "linestyle"}
+        look = looks[name].plotted()
         axes.plot([1, found[name]], [row, row], color="0.8", lw=1, zorder=1)
-        axes.plot([found[name]], [row], ms=6, **look)
-        weight = "bold" if look["linewidth"] == BOLD else "normal"
+        axes.plot([found[name]], [row], ms=6, color=look["color"], marker=look["marker"], zorder=3)
+        weight = "bold" if name == chosen else "normal"
         place = {"textcoords": "offset points", "fontsize": 7.5, "weight": weight, "va": "center"}
         beyond = found[name] + len(name) * LETTER * tallest > tallest  # it would leave the panel
         left = beyond and found[name] > (1 + tallest) / 2
@@ -118,7 +154,3 @@ def _rank_panel(
     axes.set_xlabel("mean rank")
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
-
-
-def _legend_outside(axes: Any) -> None:
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, handlelength=3.2)

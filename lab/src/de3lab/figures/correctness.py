@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from de3bert.figures.style import COLOURS, figure
+from de3bert.figures.style import figure
+from de3lab.figures.looks import look_of
 
 __all__ = ["Estimates", "draw_correctness"]
 
@@ -53,7 +54,7 @@ def draw_correctness(
         above.set_xlabel(at)
         above.set_title(note, fontsize=10)
         for side, name in enumerate(names):
-            look = {"color": COLOURS[side], "marker": "os"[side], "ms": 4, "lw": 1.4}
+            look = {**look_of(name).plotted(), "ms": 4, "lw": 1.4}
             below.plot([*lines], [pair[side] for pair in lines.values()], label=name, **look)
         below.axhline(0.5, color="0.6", lw=1, ls=":")
         below.set_xticks([*lines])
@@ -71,7 +72,7 @@ def _draw_bars(axes: Any, bars: Mapping[str, Estimates], names: tuple[str, str])
     for side, name in enumerate(names):
         places = [number + (side - 0.5) * WIDTH for number in range(len(bars))]
         heights = [100 * judged.signals[side] for judged in bars.values()]
-        axes.bar(places, heights, WIDTH, color=COLOURS[side], label=name)
+        axes.bar(places, heights, WIDTH, color=look_of(name).plotted()["color"], label=name)
         if len(bars) <= STEEP:
             _name_bars(axes, places, heights)
     always = [100 * judged.always for judged in bars.values()]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from de3bert.figures.style import COLOURS, figure
+from de3lab.figures.looks import looks_of
 
 __all__ = ["Panel", "PlotLine", "draw_lines", "look"]
 
@@ -23,7 +24,7 @@ FAINT = 0.18
 
 @dataclass(frozen=True)
 class PlotLine:
-    """One line of a panel. Lines of one label look alike in all panels.
+    """One line of a panel. Lines of one label look alike in all panels and figures.
 
     Attributes:
         label: its name in the legend.
@@ -31,8 +32,8 @@ class PlotLine:
         low, high: the ends of an interval at each point, (points,); None for none.
         kind: "line" joins the points, with the interval as a band; "marked" also shows each point,
             with the interval as a bar; "points" shows them alone.
-        colour: instead of the next one of the palette.
-        marker: instead of the next one.
+        colour: instead of its own.
+        marker: instead of its own.
     """
 
     label: str
@@ -71,7 +72,7 @@ def draw_lines(
         height: inches of each panel.
     """
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
-    looks = {label: look(number) for number, label in enumerate(labels)}
+    looks = {label: seen.plotted() for label, seen in looks_of(labels).items()}
     beside = _legend_columns(labels)
     tall = height * len(panels) + LEGEND_ROW * math.ceil(len(labels) / beside)
     with figure(path, WIDTH, tall, rows=len(panels)) as drawn:

@@ -10,6 +10,7 @@ from typing import Any
 
 from de3bert.figures.style import figure
 from de3lab.figures.lines import look
+from de3lab.figures.looks import looks_of
 
 __all__ = ["ValueLine", "draw_over_values"]
 
@@ -47,6 +48,7 @@ def draw_over_values(
     title: str = "",
     legend: str = "",
     zero: bool = False,
+    methods: bool = False,
 ) -> None:
     """Writes the figure.
 
@@ -55,14 +57,16 @@ def draw_over_values(
             at 0.
         legend: what the lines are, over the legend.
         zero: with a line at 0.
+        methods: whether lines are methods, which look alike in all figures.
     """
+    named = looks_of(line.label for line in lines)
     columns = _columns([line.label for line in lines])
     tall = HEIGHT + LEGEND_ROW * math.ceil((len(lines) + 1) / columns)
     with figure(path, WIDTH, tall) as axes:
         if zero:
             axes.axhline(0, color="0.35", lw=0.8, zorder=1)
         for number, line in enumerate(lines):
-            _draw_line(axes, line, look(number))
+            _draw_line(axes, line, named[line.label].plotted() if methods else look(number))
         best = [(line.best, line.y[line.best]) for line in lines if line.best is not None]
         if best:
             axes.plot(*zip(*best, strict=True), "k*", ms=6, zorder=4, label=BEST)

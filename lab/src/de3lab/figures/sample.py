@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from de3bert.figures.style import COLOURS, figure
+from de3lab.figures.looks import look_of
 
 __all__ = ["draw_sample"]
 
-SIGNALS = (  # key, name, colour, line
-    ("entropy", "entropy", COLOURS[0], "-"),
-    ("distance_ratio", "distance ratio", COLOURS[2], (0, (1, 1.2))),
-    ("edr", "EDR", COLOURS[1], (0, (5, 2))),
+NAMES = {"entropy": "entropy", "distance_ratio": "distance ratio", "edr": "EDR"}
+SIGNALS = tuple(  # key, name, colour, line
+    (key, name, look_of(name).plotted()["color"], look_of(name).plotted()["linestyle"])
+    for key, name in NAMES.items()
 )
 RIGHT, WRONG = "o", "X"
 TITLE_WIDTH, LONGEST_NAME, SHORT_NAME = 58, 14, 2  # letters

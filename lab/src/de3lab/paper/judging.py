@@ -1,8 +1,9 @@
-"""When a finding holds: stated tests over runs, or intervals over rows where runs are few.
+"""When a finding holds: stated tests over runs, both ways.
 
 A run is a pair of task and seed. With three of them or more, a one-tailed t-test over their
-differences decides; with fewer, the 95 % intervals over rows that the analyses stored, which must
-all agree. Nothing is claimed from one run without an interval.
+differences decides, for the claim and against it. With fewer there is no verdict: intervals over
+rows are told, which say how other rows would be scored and nothing about other seeds. Layers,
+speeds and thresholds of one model are not independent samples, and nothing is tested over them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from de3lab.statistics import SIGNIFICANCE, one_sample_test
 __all__ = [
     "ENOUGH",
     "MARGIN",
+    "RULES",
     "Holds",
     "Sample",
     "Verdict",
     "above",
-    "by_intervals",
-    "by_trends",
+    "by_construction",
     "count_of",
     "decided",
     "in_hundredths",
@@ -31,14 +32,29 @@ __all__ = [
     "not_below",
     "not_measured",
     "points",
+    "too_few",
     "unmeasured",
     "weakest",
 ]
 
-Holds = Literal["yes", "no", "not significant", "not measured"]
+Holds = Literal["yes", "no", "not significant", "too few runs", "by construction", "not measured"]
 Interval = tuple[float, float]
 ENOUGH = 3  # runs for a t-test
 MARGIN = 0.01  # one point: what is nearer counts as level
+RULES: Mapping[Holds, str] = {
+    "yes": f"the stated test says so: one-tailed p < {SIGNIFICANCE:g}, against several rivals for "
+    "each of them and Holm-corrected; or the stated 95 % interval lies wholly on its side.",
+    "no": "the same test says the contrary: the p of the opposite direction is "
+    f"< {SIGNIFICANCE:g}, against several rivals for one of them, Holm-corrected; or the interval "
+    "lies wholly on the other side. A claim to be level, or not below, fails when it is off by "
+    "surely more than a point.",
+    "not significant": "the test says neither.",
+    "too few runs": f"there are fewer than {ENOUGH} runs, and so no test over them. Intervals over "
+    "rows stand beside, which tell nothing of other seeds.",
+    "by construction": "it follows from how things are defined or counted and could not have come "
+    "out otherwise, so that it is not counted among what holds.",
+    "not measured": "nothing is stored yet.",
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,7 @@ class Verdict:
     """What became of a finding here.
 
     Attributes:
-        holds: yes, no, not significant or not measured.
+        holds: one of `RULES`.
         test: which test decided, over how many runs, with its p-value or interval.
         numbers: the same for a program.
         statement: what was found here, in numbers.
@@ -81,12 +97,12 @@ def above(sample: Sample) -> Verdict:
     if not sample:
         return not_measured()
     if len(sample.values) < ENOUGH:
-        return by_intervals(sample)
+        return too_few(sample)
     test = one_sample_test(sample.values)
     if test is None:
         return _no_spread(sample)
     holds = decided(yes=test["p"] < SIGNIFICANCE, no=1 - test["p"] < SIGNIFICANCE)
-    return Verdict(holds, f"one-tailed paired t-test over {_runs(test)}, p = {_p(test)}", test)
+    return Verdict(holds, f"one-tailed paired t-test over {_runs(test)}: {_both(test)}", test)
 
 
 def not_below(sample: Sample, margin: float = MARGIN) -> Verdict:
@@ -97,15 +113,14 @@ def not_below(sample: Sample, margin: float = MARGIN) -> Verdict:
     if not sample:
         return not_measured()
     if len(sample.values) < ENOUGH:
-        return _within(sample, margin, both=False)
+        return too_few(sample)
     test = one_sample_test([value + margin for value in sample.values])
     if test is None:
         return _no_spread(sample)
     holds = decided(yes=test["p"] < SIGNIFICANCE, no=1 - test["p"] < SIGNIFICANCE)
     said = f"one-tailed t-test of not more than {_points(margin)} below over {_runs(test)}"
-    return Verdict(
-        holds, f"{said}, p = {_p(test)}", {**test, "mean": sample.mean, "margin": margin}
-    )
+    more = f"p = {test['p']:.2g}, of more than that below {1 - test['p']:.2g}"
+    return Verdict(holds, f"{said}: {more}", {**test, "mean": sample.mean, "margin": margin})
 
 
 def level_with(sample: Sample, margin: float = MARGIN) -> Verdict:
@@ -116,16 +131,37 @@ def level_with(sample: Sample, margin: float = MARGIN) -> Verdict:
     if not sample:
         return not_measured()
     if len(sample.values) < ENOUGH:
-        return _within(sample, margin, both=True)
+        return too_few(sample)
     low = one_sample_test([value + margin for value in sample.values])
     high = one_sample_test([margin - value for value in sample.values])
     plain = one_sample_test(sample.values)
     if low is None or high is None or plain is None:
         return _no_spread(sample)
-    p = max(low["p"], high["p"])
-    holds = decided(yes=p < SIGNIFICANCE, no=min(1 - low["p"], 1 - high["p"]) < SIGNIFICANCE / 2)
-    said = f"two one-tailed t-tests of within {_points(margin)} over {_runs(plain)}, p = {p:.2g}"
-    return Verdict(holds, said, {**plain, "p": p, "margin": margin})
+    p, beyond = max(low["p"], high["p"]), min(1.0, 2 * min(1 - low["p"], 1 - high["p"]))
+    holds = decided(yes=p < SIGNIFICANCE, no=beyond < SIGNIFICANCE)
+    said = f"two one-tailed t-tests of within {_points(margin)} over {_runs(plain)}"
+    return Verdict(
+        holds,
+        f"{said}: p = {p:.2g}, of beyond it {beyond:.2g}",
+        {**plain, "p": p, "margin": margin},
+    )
+
+
+def too_few(sample: Sample) -> Verdict:
+    """No verdict; what other rows would say is told."""
+    said = f"no test: {count_of(len(sample.values))}, {ENOUGH} are needed"
+    if sample.intervals:
+        ends = ", ".join(f"[{100 * low:+.2f}, {100 * high:+.2f}]" for low, high in sample.intervals)
+        said += f"; 95 % intervals over rows, in points: {ends}"
+    numbers: dict[str, Any] = {"n": len(sample.values), "mean": sample.mean}
+    if sample.intervals:
+        numbers["intervals"] = [list(each) for each in sample.intervals]
+    return Verdict("too few runs", said, numbers)
+
+
+def by_construction(is_so: bool, why: str, numbers: Mapping[str, Any]) -> Verdict:
+    """What cannot come out otherwise; no where it does all the same."""
+    return Verdict("by construction" if is_so else "no", why, numbers)
 
 
 def not_measured() -> Verdict:
@@ -150,64 +186,14 @@ def in_hundredths(judged: Verdict) -> Verdict:
 
 
 def weakest(judged: Sequence[Verdict]) -> Verdict:
-    """The one that decides for all: no before not significant before yes."""
-    order = ("not measured", "no", "not significant", "yes")
+    """The one that decides for all: no before too few runs, not significant and yes."""
+    order = ("not measured", "no", "too few runs", "not significant", "by construction", "yes")
     return min(judged, key=lambda each: order.index(each.holds))
-
-
-def by_trends(trends: Sequence[Mapping[str, Any]], what: str) -> Verdict:
-    """Trend tests that the analyses stored, one for each task; all must agree."""
-    known = [each for each in trends if each["p"] is not None]
-    if not known:
-        return Verdict("not significant", "no test: the values do not vary", {"n": len(trends)})
-    holds = decided(
-        yes=all(each["p"] < SIGNIFICANCE for each in known),
-        no=all(1 - each["p"] < SIGNIFICANCE for each in known),
-    )
-    said = ", ".join(f"rho = {e['rho']:.2f}, p = {e['p']:.2g} (n = {e['n']})" for e in known)
-    return Verdict(holds, f"one-tailed Spearman test that {what}: {said}", {"trends": known})
 
 
 def points(share: float) -> str:
     """A difference of scores as `+1.25 points`."""
     return f"{100 * share:+.2f} points"
-
-
-def by_intervals(sample: Sample) -> Verdict:
-    """Whether all intervals over rows lie above 0, or all below."""
-    if not sample.intervals:
-        return _nothing_to_go_by(sample)
-    holds = decided(
-        yes=all(low > 0 for low, _ in sample.intervals),
-        no=all(high < 0 for _, high in sample.intervals),
-    )
-    return Verdict(holds, _interval_text(sample), _interval_numbers(sample))
-
-
-def _within(sample: Sample, margin: float, both: bool) -> Verdict:
-    if not sample.intervals:
-        return _nothing_to_go_by(sample)
-    holds = decided(
-        yes=all(low > -margin and (high < margin or not both) for low, high in sample.intervals),
-        no=any(high < -margin or (both and low > margin) for low, high in sample.intervals),
-    )
-    said = f"within {_points(margin)}" if both else f"not more than {_points(margin)} below"
-    return Verdict(holds, f"{said}: {_interval_text(sample)}", _interval_numbers(sample))
-
-
-def _interval_text(sample: Sample) -> str:
-    listed = ", ".join(f"[{100 * low:+.2f}, {100 * high:+.2f}]" for low, high in sample.intervals)
-    return f"95 % intervals over rows, in points: {listed} ({count_of(len(sample.values))})"
-
-
-def _interval_numbers(sample: Sample) -> dict[str, Any]:
-    intervals = [list(each) for each in sample.intervals]
-    return {"n": len(sample.values), "mean": sample.mean, "intervals": intervals}
-
-
-def _nothing_to_go_by(sample: Sample) -> Verdict:
-    said = f"no test: {count_of(len(sample.values))}, and no interval over rows"
-    return Verdict("not significant", said, {"n": len(sample.values), "mean": sample.mean})
 
 
 def _no_spread(sample: Sample) -> Verdict:
@@ -224,8 +210,9 @@ def count_of(runs: int) -> str:
     return "1 run" if runs == 1 else f"{runs} runs"
 
 
-def _p(test: Mapping[str, Any]) -> str:
-    return f"{test['p']:.2g}"
+def _both(test: Mapping[str, Any]) -> str:
+    """The p-values of both directions; the second is what a no rests on."""
+    return f"p = {test['p']:.2g} for above, {1 - test['p']:.2g} for below"
 
 
 def _points(share: float) -> str:

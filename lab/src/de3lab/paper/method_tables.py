@@ -1,22 +1,39 @@
-"""Methods compared in a study: our scores beside the published ones, and who is above whom."""
+"""Methods compared in a study: our scores beside the published ones, one metric to a column."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from de3lab.documents import StudyResult
 from de3lab.documents.study import PointMean, Score
 from de3lab.paper.item import Item
 from de3lab.paper.published import METRICS
+from de3lab.paper.settings import row_name
 from de3lab.paper.stored import Stored
 from de3lab.paper.tasks import task_name
+from de3lab.study.side_tables import speed_tables
+from de3lab.study.tables import MORE_STEPS, doubts_of, uneven_steps
 from de3lab.tabular import Grid
 
 __all__ = ["method_tables"]
 
 AVERAGE, AVG = "average", "AVG"
 OURS, PAPER = " ours", " paper"
+SHOWN = {"f1": "F1", "accuracy": "accuracy"}
+Rows = Mapping[str, Mapping[str, Any]]  # method -> the paper's row
+
+
+class Column(NamedTuple):
+    """A task by one of the paper's metrics; `shared` where the paper has several for it."""
+
+    task: str
+    metric: str
+    shared: bool
+
+    @property
+    def head(self) -> str:
+        return task_name(self.task) + (f" {SHOWN[self.metric]}" if self.shared else "")
 
 
 def method_tables(item: Item, stored: Stored) -> list[Grid]:
@@ -24,26 +41,27 @@ def method_tables(item: Item, stored: Stored) -> list[Grid]:
     assert item.training is not None
     document = stored.study(item.training.study)
     full = item.published.get("1", {})
-    return [
+    found = [
         _table(document, speed, {**full, **methods})
         for speed, methods in item.published.items()
         if speed != "1"
     ]
+    return found if document is None else [*found, *speed_tables(document)]
 
 
-def _table(
-    document: StudyResult | None, speed: str, methods: Mapping[str, Mapping[str, Any]]
-) -> Grid:
-    tasks = _tasks(document, methods)
-    heads = [task_name(t) + who for t in tasks for who in (OURS, PAPER)]
-    rows = [
-        _row(document, speed, name, f"{row['name']} ({name})", tasks, row)
+def _table(document: StudyResult | None, speed: str, methods: Rows) -> Grid:
+    columns = _columns(document, speed, methods)
+    heads = [column.head + who for column in columns for who in (OURS, PAPER)]
+    uneven = {} if document is None else uneven_steps(document)
+    named = {
+        name: row_name(document, name, row["name"]) + (MORE_STEPS if name in uneven else "")
         for name, row in methods.items()
-    ]
+    }
+    rows = [_row(document, speed, m, named[m], columns, row) for m, row in methods.items()]
     more = _more(document, speed, methods)
-    rows += [_row(document, speed, name, name, tasks, {}) for name in more]
-    columns = ("method", *heads, AVG + OURS, AVG + PAPER)
-    return _without_empty(Grid(f"Layer speed-up {speed}x", columns, tuple(rows), ""), document)
+    rows += [_row(document, speed, name, name, columns, {}) for name in more]
+    whole = ("method", *heads, AVG + OURS, AVG + PAPER)
+    return _without_empty(Grid(f"Layer speed-up {speed}x", whole, tuple(rows), ""), document)
 
 
 def _more(document: StudyResult | None, speed: str, known: Mapping[str, Any]) -> list[str]:
@@ -77,42 +95,53 @@ def _row(
     speed: str,
     method: str,
     shown: str,
-    tasks: Sequence[str],
+    columns: Sequence[Column],
     row: Mapping[str, Any],
 ) -> tuple[Any, ...]:
     cells: list[str | None] = []
-    for task in tasks:
-        cells += [_ours(document, speed, method, task), _theirs(row.get(task))]
+    for column in columns:
+        cells += [_ours(document, speed, method, column), _theirs(row.get(column.task), column)]
     average = f"{row[AVERAGE]:.1f}" if AVERAGE in row else None
+    tasks = list(dict.fromkeys(column.task for column in columns))
     return (shown, *cells, _mean(document, speed, method, tasks), average)
 
 
-def _tasks(document: StudyResult | None, methods: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The paper's tasks, those that are measured here first."""
-    named = (
-        task for row in methods.values() for task, cell in row.items() if isinstance(cell, dict)
-    )
-    known = dict.fromkeys(named)
-    measured = [task for task in known if _is_measured(document, task)]
-    return list(dict.fromkeys([*measured, *known]))
+def _columns(document: StudyResult | None, speed: str, methods: Rows) -> list[Column]:
+    """The paper's tasks and metrics, those that most methods are measured on first."""
+    metrics: dict[str, set[str]] = {}
+    for row in methods.values():
+        for task, cell in row.items():
+            if isinstance(cell, dict):
+                metrics.setdefault(task, set()).update(cell)
+    done = {
+        task: 0 if document is None else sum(
+            _seen(document, speed, name, task) is not None for name in methods
+        )
+        for task in metrics
+    }  # fmt: skip
+    return [
+        Column(task, metric, len(metrics[task] & {*METRICS}) > 1)
+        for task in sorted(metrics, key=lambda task: -done[task])
+        for metric in METRICS
+        if metric in metrics[task]
+    ]
 
 
-def _is_measured(document: StudyResult | None, task: str) -> bool:
-    return document is not None and bool(document.exits.get(task))
-
-
-def _ours(document: StudyResult | None, speed: str, method: str, task: str) -> str | None:
-    seen = None if document is None else _seen(document, speed, method, task)
+def _ours(document: StudyResult | None, speed: str, method: str, column: Column) -> str | None:
+    seen = None if document is None else _seen(document, speed, method, column.task)
     if document is None or seen is None:
         return None
-    metrics = next(each.metrics for each in document.tasks if each.name == task)
-    each = seen.each if isinstance(seen, Score) else {metrics[0]: seen.mean}
-    text = "/".join(f"{100 * each[metric]:.1f}" for metric in metrics if metric in each)
-    spread = "" if seen.sd is None else f" ± {100 * seen.sd:.1f}"
-    if seen.n < _most_seeds(document, task):  # not to be compared with means of more
+    metrics = next(each.metrics for each in document.tasks if each.name == column.task)
+    value = seen.each.get(column.metric, seen.mean if metrics == [column.metric] else None)
+    if value is None:
+        return None
+    # Deviations are of a task's score; of several metrics that is their mean.
+    spread = "" if seen.sd is None or len(metrics) > 1 else f" ± {100 * seen.sd:.1f}"
+    if seen.n < _most_seeds(document, column.task):  # not to be compared with means of more
         spread += f" [n = {seen.n}]"
     at = f" ({seen.layer_speedup:.2f}x)" if isinstance(seen, PointMean) else ""
-    return text + spread + at
+    gone = " (withdrawn)" if method in document.withdrawn else ""
+    return f"{100 * value:.1f}{spread}{at}{gone}"
 
 
 def _seen(document: StudyResult, speed: str, method: str, task: str) -> Score | PointMean | None:
@@ -123,18 +152,17 @@ def _seen(document: StudyResult, speed: str, method: str, task: str) -> Score | 
     return found
 
 
-def _theirs(cell: Mapping[str, float] | None) -> str | None:
-    if cell is None:
+def _theirs(cell: Mapping[str, float] | None, column: Column) -> str | None:
+    if cell is None or column.metric not in cell:
         return None
-    text = "/".join(f"{cell[metric]:.1f}" for metric in METRICS if metric in cell)
-    return text + (f" ({cell['speed']:.2f}x)" if "speed" in cell else "")
+    return f"{cell[column.metric]:.1f}" + (f" ({cell['speed']:.2f}x)" if "speed" in cell else "")
 
 
 def _mean(
     document: StudyResult | None, speed: str, method: str, tasks: Sequence[str]
 ) -> str | None:
     """The average over all tasks of the table; none as long as one is missing."""
-    if document is None:
+    if document is None or method in document.withdrawn:
         return None
     seen = [_seen(document, speed, method, task) for task in tasks]
     known = [each.mean for each in seen if each is not None]
@@ -147,14 +175,15 @@ def _note(document: StudyResult | None, missing: Sequence[str]) -> str:
         return note + "Nothing is measured here yet."
     parts = []
     for task in document.tasks:
-        if task_name(task.name) not in missing and task.rows is not None:
+        if document.exits.get(task.name) and task.rows is not None:
             rows = task.rows.get(f"test-{task.test}")
             parts.append(
-                f"{task_name(task.name)}: {'/'.join(task.metrics)} on "
-                f"{task.test} ({rows} rows), {_seeds(document, task.name)}"
+                f"{task_name(task.name)} on {task.test} ({rows} rows), "
+                f"{_seeds(document, task.name)}"
             )
     note += "; ".join(parts) + "."
-    return note + (f" Not measured here: {', '.join(missing)}." if missing else "")
+    note += f" Not measured here: {', '.join(missing)}." if missing else ""
+    return " ".join([note, *doubts_of(document)])
 
 
 def _seeds(document: StudyResult, task: str) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import base64
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from de3lab.analysis import ANALYSES
 from de3lab.documents import AnalysisResult
-from de3lab.figures.compare import draw_trade_offs, looks
+from de3lab.figures.compare import Series, draw_trade_offs, tells_enough
 from de3lab.paper.item import Item
 from de3lab.paper.stored import Stored
-from de3lab.paper.tasks import task_name
+from de3lab.paper.tasks import class_names, task_name
+from de3lab.study.drawings import labelled_methods, trade_offs_of
 
 __all__ = ["Picture", "result_picture", "study_pictures"]
 
@@ -49,38 +50,41 @@ class Picture:
         return f"data:{KINDS[self.kind]};base64,{base64.b64encode(self.data).decode()}"
 
 
-def result_picture(item: Item, task: str, document: AnalysisResult) -> Picture:
-    """The figure of an analysis."""
+def result_picture(item: Item, task: str, document: AnalysisResult) -> Picture | None:
+    """The figure of an analysis; None where there is too little for one."""
     analysis = ANALYSES[document.analysis]
+    numbers = class_names(task, document.numbers)
+    if not analysis.worth_drawing(numbers):
+        return None
     title = f"{analysis.title}, {task_name(task)}"
     name = f"{item.name}-{task}"
-    return _drawn(name, title, lambda path: analysis.draw(path, document.numbers))
+    return _drawn(name, title, lambda path: analysis.draw(path, numbers))
 
 
 def study_pictures(item: Item, stored: Stored) -> list[Picture]:
-    """Score against layer speed-up of all methods, for each task that has any."""
+    """Score against layer speed-up of all methods, for each task that has enough of them."""
     assert item.training is not None
     document = stored.study(item.training.study)
     if document is None:
         return []
-    styles = looks([each.name for each in document.methods], document.chosen)
     found = []
     for task in document.tasks:
-        name = task.name
-        curves, points = document.curves.get(name, {}), document.points.get(name, {})
-        if not curves and not points:
+        lines = trade_offs_of(document, task.name)
+        if not tells_enough(lines):
             continue
-        lines = {m: (c.layer_speedup, c.score) for m, c in curves.items()}
-        dots = {m: (p.layer_speedup, p.mean) for m, p in points.items()}
         rows = (task.rows or {}).get(f"test-{task.test}")
-        title = f"{task_name(name)}, {task.test} (n = {rows})"
+        title = f"{task_name(task.name)}, {task.test} (n = {rows})"
+        given = {
+            "labelled": labelled_methods(document, task.name),
+            "metric": task.metric,
+            "title": title,
+        }
 
-        def draw(
-            path: Path, a: Any = lines, b: Any = dots, c: str = task.metric, d: str = title
-        ) -> None:
-            draw_trade_offs(path, a, b, styles, metric=c, title=d)
+        def draw(path: Path, lines: Mapping[str, Series] = lines, given: Any = given) -> None:
+            draw_trade_offs(path, lines, **given)
 
-        found.append(_drawn(f"{item.name}-{name}", f"Score against layer speed-up, {title}", draw))
+        name = f"{item.name}-{task.name}"
+        found.append(_drawn(name, f"Score against layer speed-up, {title}", draw))
     return found
 
 

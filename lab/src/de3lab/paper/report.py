@@ -10,9 +10,11 @@ from typing import Any
 
 from de3bert.files import write_json, write_text
 from de3lab.paper.items import FINDINGS, ITEMS
-from de3lab.paper.judging import Verdict
+from de3lab.paper.judging import RULES, Verdict
 from de3lab.paper.section import Section, build_section
+from de3lab.paper.settings import trainings_table
 from de3lab.paper.stored import Stored
+from de3lab.tabular import Grid
 from de3lab.templates import raw_file, render
 
 __all__ = ["Report", "build_report", "findings_document", "markdown", "page", "write_report"]
@@ -25,11 +27,10 @@ INTRODUCTION = (
     "numbers. The models here are small ones on a slice of the training data, scored on rows that "
     "are open to everybody instead of GLUE's test server, so that scores are lower than published "
     "and only differences between methods compare. Each section states its setting.",
-    "A finding holds (yes) or does not (no) by the test that is stated with it; where the test "
-    "decides neither, it is not significant. Tests over runs count each pair of task and seed "
-    "once. With fewer than three of them, intervals over rows decide, which say how other rows "
-    "would be scored and nothing about other seeds. A layer speed-up is a ratio of layers: those "
-    "of the full model to the mean executed.",
+    "A layer speed-up is a ratio of layers: those of the full model to the mean executed. A run is "
+    "a pair of task and seed; layers, speeds and thresholds of one model are no independent "
+    "samples, and nothing is tested over them. A p-value is how often chance alone would give as "
+    "much; it is not how likely a claim is.",
 )
 
 
@@ -38,11 +39,13 @@ class Report:
     """All there is to say.
 
     Attributes:
+        trainings: how the models of every study were trained.
         verdicts: finding -> verdict.
         sections: the items in the order of the paper.
         problems: stored files that could not be used.
     """
 
+    trainings: Grid
     verdicts: Mapping[str, Verdict]
     sections: Sequence[Section]
     problems: Sequence[str]
@@ -58,7 +61,10 @@ def build_report(results: Path) -> Report:
     stored = Stored(results)
     verdicts = {finding.name: finding.judge(stored) for _, finding in FINDINGS}
     sections = [build_section(item, stored, verdicts) for item in ITEMS.values()]
-    return Report(verdicts, sections, list(dict.fromkeys(stored.problems)))
+    names = dict.fromkeys(item.training.study for item in ITEMS.values() if item.training)
+    studies = {name: study for name in names if (study := stored.study(name)) is not None}
+    problems = list(dict.fromkeys(stored.problems))
+    return Report(trainings_table(studies), verdicts, sections, problems)
 
 
 def write_report(report: Report, out: Path, command: str) -> list[Path]:
@@ -86,6 +92,7 @@ def _values(report: Report, command: str) -> dict[str, Any]:
         "title": TITLE,
         "introduction": INTRODUCTION,
         "command": command,
+        "rules": RULES,
         "report": report,
         "findings": [(item, each, report.verdicts[each.name]) for item, each in FINDINGS],
     }

@@ -12,7 +12,7 @@ from de3lab.paper.method_tables import method_tables
 from de3lab.paper.pictures import Picture, result_picture, study_pictures
 from de3lab.paper.settings import here, state_of
 from de3lab.paper.stored import Stored
-from de3lab.paper.tasks import task_name
+from de3lab.paper.tasks import class_names, task_name
 from de3lab.tabular import Grid
 
 __all__ = ["Details", "Section", "build_section"]
@@ -68,14 +68,15 @@ def build_section(item: Item, stored: Stored, verdicts: Mapping[str, Verdict]) -
 def _pictures(item: Item, stored: Stored) -> list[Picture]:
     if item.of_study and item.measurement is None:
         return study_pictures(item, stored)
-    return [result_picture(item, task, doc) for task, doc in stored.results(item).items()]
+    made = (result_picture(item, task, doc) for task, doc in stored.results(item).items())
+    return [picture for picture in made if picture is not None]
 
 
 def _details(item: Item, stored: Stored) -> list[Details]:
     return [
         Details(
             f"{task_name(task)}: all numbers",
-            ANALYSES[document.analysis].tables(document.numbers),
+            ANALYSES[document.analysis].tables(class_names(task, document.numbers)),
         )
         for task, document in stored.results(item).items()
     ]

@@ -2,26 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from de3lab.documents import AnalysisResult, StudyResult
 from de3lab.paper.item import Item
 from de3lab.paper.stored import Stored
 from de3lab.paper.tasks import listed, task_name
+from de3lab.tabular import Grid
 
-__all__ = ["encoder_name", "here", "state_of"]
+__all__ = [
+    "encoder_name",
+    "here",
+    "named_row",
+    "row_name",
+    "short_name",
+    "state_of",
+    "trainings_table",
+]
 
-ENCODERS = {  # as study files name them
-    "gte-small": "gte-small (12 layers, 384 wide)",
-    "$DE3_MINILM": "all-MiniLM-L6-v2 (6 layers, 384 wide)",
-    "$DE3_ZH_BACKBONE": "a Chinese BERT-base cut to 6 layers (768 wide)",
+ENCODERS = {  # as study files name them -> what they are, and more about it
+    "gte-small": ("gte-small", "12 layers, 384 wide"),
+    "$DE3_MINILM": ("all-MiniLM-L6-v2", "6 layers, 384 wide"),
+    "$DE3_ZH_BACKBONE": ("a Chinese BERT-base cut to 6 layers", "768 wide"),
 }
+LAYERS = re.compile(r"layers-(\d+)")
+
+
+def short_name(backbone: str) -> str:
+    """What a study's backbone is called, without any folder."""
+    name = backbone.rstrip("/").rpartition("/")[2]
+    return ENCODERS.get(name, (name, ""))[0]
 
 
 def encoder_name(backbone: str) -> str:
-    """What a study's backbone is, without any folder."""
+    """What a study's backbone is, with its size where that is known."""
     name = backbone.rstrip("/").rpartition("/")[2]
-    return ENCODERS.get(name, name)
+    short, more = ENCODERS.get(name, (name, ""))
+    return f"{short} ({more})" if more else short
+
+
+def row_name(document: StudyResult | None, method: str, paper: str) -> str:
+    """What a row is here, and what the paper calls it: `gte-small, 6 layers (paper: BERT-6L)`."""
+    return named_row(None if document is None else document.backbone, method, paper)
+
+
+def named_row(backbone: str | None, method: str, paper: str) -> str:
+    """The same of a backbone; None where nothing is measured yet."""
+    cut, ours = LAYERS.fullmatch(method), method
+    if backbone is not None and method == "full":
+        ours = f"{short_name(backbone)}, all layers"
+    elif backbone is not None and cut:
+        ours = f"{short_name(backbone)}, {cut[1]} layers"
+    return f"{ours} (paper: {paper})"
+
+
+def trainings_table(studies: Mapping[str, StudyResult]) -> Grid:
+    """How the models of every study were trained: a row for each kind of training."""
+    rows: dict[tuple[Any, ...], list[str]] = {}
+    for name, document in studies.items():
+        for task in (each for each in document.tasks if each.rows and each.training):
+            seen, steps = task.training, document.steps.get(task.name, {})
+            counts = sorted({each.steps for each in steps.values()})
+            row = (
+                short_name(document.backbone),
+                task_name(task.name),
+                seen["pooling"],
+                f"{seen['epochs']:g}",
+                f"{seen['learning_rate']:g}",
+                f"{seen['head_learning_rate']:g}",
+                f"{seen['batch_size']:g}",
+                f"{seen['max_length']:g}",
+                (task.rows or {}).get("train"),
+                " or ".join(str(count) for count in counts),
+            )
+            rows.setdefault(row, []).append(name)
+    columns = ("study", "backbone", "task", "pooling", "epochs", "learning rate", "of heads",
+               "batch", "tokens", "training rows", "steps")  # fmt: skip
+    note = (
+        "Of heads: the learning rate of heads and routers; the paper has one rate for all. Where "
+        "two numbers of steps stand, methods have different ones: each table says which."
+    )
+    made = tuple((", ".join(names), *row) for row, names in rows.items())
+    return Grid("How the models were trained", columns, made, note)
 
 
 def state_of(item: Item, stored: Stored) -> tuple[str, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -18,20 +18,27 @@ __all__ = [
     "ranks",
 ]
 
+Name = TypeVar("Name", str, tuple[str, str])
+Tails = Literal["one", "two"]
+
 SIGNIFICANCE = 0.05
 NO_SPREAD = 1e-12  # values that vary less are one and the same number
 LEAST = 3  # points of a trend
 EXACT = 8  # up to so many points all orders are counted: 8! = 40320
 
 
-def one_sample_test(values: Sequence[float]) -> dict[str, Any] | None:
-    """One-tailed t-test that the mean is above 0: n, mean, sd, t, p; None where nothing varies."""
+def one_sample_test(values: Sequence[float], tails: Tails = "one") -> dict[str, Any] | None:
+    """A t-test of the mean: n, mean, sd, t, p; None where nothing varies.
+
+    With one tail p is how often a mean of 0 would give a t as high as this one; it is not how
+    likely the mean is above 0. With two, how often it would give one as far from 0.
+    """
     seen = np.asarray(values, dtype=np.float64)
     if float(seen.std(ddof=1)) < NO_SPREAD:
         return None
     from scipy.stats import ttest_1samp
 
-    result = ttest_1samp(seen, 0.0, alternative="greater")
+    result = ttest_1samp(seen, 0.0, alternative="greater" if tails == "one" else "two-sided")
     return {
         "n": len(seen),
         "mean": float(seen.mean()),
@@ -41,8 +48,12 @@ def one_sample_test(values: Sequence[float]) -> dict[str, Any] | None:
     }
 
 
-def paired_test(ours: Sequence[float], theirs: Sequence[float], unit: str) -> dict[str, Any]:
-    """One-tailed paired t-test of "ours is higher", with the effect size d_z = mean / sd.
+def paired_test(
+    ours: Sequence[float], theirs: Sequence[float], unit: str, tails: Tails = "one"
+) -> dict[str, Any]:
+    """A paired t-test with the effect size d_z = mean / sd.
+
+    With one tail it asks whether ours is higher, with two whether there is any difference.
 
     Args:
         ours: one value per pair, (n,); likewise `theirs`, in the same order.
@@ -57,20 +68,20 @@ def paired_test(ours: Sequence[float], theirs: Sequence[float], unit: str) -> di
     nothing: dict[str, Any] = {"n": count, "difference": mean, "p": None, "t": None, "dz": None}
     if count < 2:
         return {**nothing, "reason": f"a test needs at least 2 {unit}, there are {count}"}
-    test = one_sample_test(differences.tolist())
+    test = one_sample_test(differences.tolist(), tails)
     if test is None:
         return {**nothing, "reason": f"the difference is the same for all {unit}"}
     return {**nothing, "p": test["p"], "t": test["t"], "dz": test["mean"] / test["sd"]}
 
 
-def holm(values: Mapping[str, float | None]) -> dict[str, float | None]:
+def holm(values: Mapping[Name, float | None]) -> dict[Name, float | None]:
     """Holm's adjusted p-values; what has no p-value stays without and does not count.
 
     Sorted from the smallest, the k-th of m (from 0) is multiplied by m - k; none is then below the
     one before it, nor above 1. scipy corrects for the false discovery rate alone.
     """
     known = sorted((p, name) for name, p in values.items() if p is not None)
-    adjusted: dict[str, float | None] = dict.fromkeys(values)
+    adjusted: dict[Name, float | None] = dict.fromkeys(values)
     highest = 0.0
     for position, (p, name) in enumerate(known):
         highest = max(highest, min(1.0, p * (len(known) - position)))

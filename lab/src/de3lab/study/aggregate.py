@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from de3lab.statistics import SIGNIFICANCE, holm, paired_test, ranks, summary
+from de3bert.exits.layer_speedup import beyond
+from de3bert.methods import METHODS
+from de3lab.statistics import (
+    SIGNIFICANCE,
+    holm,
+    paired_test,
+    ranks,
+    student_interval,
+    summary,
+)
 from de3lab.study.lines import speed_key
 from de3lab.study.results import Results
 
@@ -30,11 +39,13 @@ def aggregate(results: Results) -> dict[str, Any]:
         "points": _per_task(results, _point),
         "curves": _per_task(results, _curve),
         "exits": _per_task(results, _exits),
+        "exit_sd": _per_task(results, _exit_sd),
         "base_depth": {record.task: record.base_depth for record in results.records},
         "calibrated": {
-            key: _per_task(results, lambda r, t, m, key=key: _calibrated(r, t, m, key))
-            for key in by_speed
+            key: _per_task(results, lambda r, t, m, speed=speed: _calibrated(r, t, m, speed))
+            for key, speed in by_speed.items()
         },
+        "steps": _per_task(results, _steps),
         "complete_tasks": results.complete,
         "chosen": spec.chosen,
     }
@@ -58,13 +69,14 @@ def _scores(results: Results, speed: float) -> dict[str, Any]:
         if not values:
             return None
         seen = [found.at[speed_key(speed)] for _, found in results.each(task, method)]
-        each = {
-            metric: float(np.mean([one.each[metric] for one in seen if one]))
-            for metric in next(one for one in seen if one).each
-        }
+        each = _mean_metrics([one.each for one in seen if one])
         return {**summary([*values.values()]), "values": _named(values), "each": each}
 
     return _per_task(results, score)
+
+
+def _mean_metrics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {metric: float(np.mean([one[metric] for one in each])) for metric in each[0]}
 
 
 def _named(values: dict[int, float]) -> dict[str, float]:
@@ -72,12 +84,17 @@ def _named(values: dict[int, float]) -> dict[str, float]:
 
 
 def _averages(results: Results, speed: float) -> dict[str, Any]:
-    """The mean over the tasks that all methods have finished, of methods that reach the speed."""
+    """The mean over the tasks that all methods have finished, of methods that reach the speed.
+
+    Only seeds that all methods share count, so that no mean of three stands beside one of one.
+    """
+    shared = {task: results.seeds(task, results.ranked) for task in results.complete}
     means: dict[str, float] = {}
-    for method in results.spec.methods:
-        scores = [results.values(task, method, speed) for task in results.complete]
-        if scores and all(scores):
-            means[method] = float(np.mean([np.mean([*each.values()]) for each in scores]))
+    for method in results.ranked:
+        scores = {task: results.values(task, method, speed) for task in shared}
+        if shared and all({*seeds} <= {*scores[task]} for task, seeds in shared.items()):
+            of_tasks = [np.mean([scores[task][s] for s in seeds]) for task, seeds in shared.items()]
+            means[method] = float(np.mean(of_tasks))
     return {"tasks": results.complete, "methods": means}
 
 
@@ -108,25 +125,38 @@ def _ranks(results: Results, speed: float) -> dict[str, Any]:
 
 
 def _tests(results: Results, speed: float) -> dict[str, Any]:
-    """The chosen method against each other: per task over seeds, and over the means of tasks."""
+    """The chosen method against each other: per task over seeds, and over the means of tasks.
+
+    Two-tailed, since a mark may go either way. The tests of one speed are one family: Holm's
+    correction is over all methods and tasks, and over all methods for the means of tasks.
+    """
     ours = results.spec.chosen
-    found = {}
+    found: dict[str, Any] = {}
     for other in results.ranked:
         if other == ours or ours not in results.ranked:
             continue
-        pairs = {task: results.pairs(task, ours, other, speed) for task in results.tasks}
-        tests = {task: paired_test(*both, unit="seeds") for task, both in pairs.items() if both[0]}
-        adjusted = holm({task: test["p"] for task, test in tests.items()})
-        for task, test in tests.items():
-            test["p_holm"] = adjusted[task]
-        if tests:
-            means = [(np.mean(a), np.mean(b)) for a, b in pairs.values() if a]
-            found[other] = {"tasks": tests, "over_tasks": _over_tasks(means)}
+        every = {task: results.pairs(task, ours, other, speed) for task in results.tasks}
+        pairs = {task: both for task, both in every.items() if both[0]}
+        if pairs:
+            tests = {task: paired_test(*both, "seeds", "two") for task, both in pairs.items()}
+            found[other] = {"tasks": tests, "over_tasks": _over_tasks([*pairs.values()])}
+    _correct([(other, task) for other in found for task in found[other]["tasks"]], found)
+    adjusted = holm({other: both["over_tasks"]["p"] for other, both in found.items()})
+    for other, p in adjusted.items():
+        found[other]["over_tasks"]["p_holm"] = p
     return found
 
 
-def _over_tasks(means: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
-    test = paired_test([float(a) for a, _ in means], [float(b) for _, b in means], unit="tasks")
+def _correct(places: Sequence[tuple[str, str]], found: Mapping[str, Any]) -> None:
+    """Puts Holm's p-value into every test over seeds."""
+    tests = {(other, task): found[other]["tasks"][task] for other, task in places}
+    for place, p in holm({place: test["p"] for place, test in tests.items()}).items():
+        tests[place]["p_holm"] = p
+
+
+def _over_tasks(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> dict[str, Any]:
+    ours, theirs = ([float(np.mean(both[side])) for both in pairs] for side in (0, 1))
+    test = paired_test(ours, theirs, "tasks", "two")
     if test["n"] >= MIN_TASKS:
         return test
     reason = f"a test over tasks needs at least {MIN_TASKS}, there are {test['n']}"
@@ -149,19 +179,22 @@ def _point(results: Results, task: str, method: str) -> dict[str, Any] | None:
     if len(points) < len(seen):
         return None
     speed = float(np.mean([point.layer_speedup for point in points]))
-    return {**summary([point.score for point in points]), "layer_speedup": speed}
+    each = _mean_metrics([point.each for point in points])
+    return {**summary([point.score for point in points]), "layer_speedup": speed, "each": each}
 
 
 def _curve(results: Results, task: str, method: str) -> dict[str, Any] | None:
-    """The mean over seeds at every speed that all of them reach."""
+    """Mean and deviation over seeds at every speed that all of them reach."""
     seen = [found.curve for _, found in results.each(task, method)]
     curves = [curve for curve in seen if curve is not None]
     if len(curves) < len(seen):
         return None
     tables = [dict(zip(c.layer_speedup, c.score, strict=True)) for c in curves]
     speeds = [speed for speed in tables[0] if all(speed in table for table in tables)]
-    scores = [round(float(np.mean([table[s] for table in tables])), 6) for s in speeds]
-    return {"layer_speedup": speeds, "score": scores, "n": len(curves)}
+    seen_at = [[table[speed] for table in tables] for speed in speeds]
+    scores = [round(float(np.mean(values)), 6) for values in seen_at]
+    spread = [round(float(np.std(values, ddof=1)), 6) for values in seen_at if len(values) > 1]
+    return {"layer_speedup": speeds, "score": scores, "n": len(curves), "sd": spread or None}
 
 
 def _exits(results: Results, task: str, method: str) -> dict[str, float]:
@@ -170,11 +203,51 @@ def _exits(results: Results, task: str, method: str) -> dict[str, float]:
     return {layer: float(np.mean([one[layer] for one in seen])) for layer in seen[0]}
 
 
-def _calibrated(results: Results, task: str, method: str, key: str) -> dict[str, Any] | None:
-    """Mean score and speed-up of the policies that calibration rows chose."""
+def _exit_sd(results: Results, task: str, method: str) -> dict[str, float] | None:
+    seen = [found.exit_scores for _, found in results.each(task, method)]
+    if len(seen) < 2:
+        return None
+    return {layer: float(np.std([one[layer] for one in seen], ddof=1)) for layer in seen[0]}
+
+
+def _calibrated(results: Results, task: str, method: str, wanted: float) -> dict[str, Any] | None:
+    """Mean score and speed-up of the policies that calibration rows chose for a speed.
+
+    The interval of the speed-up is over seeds, or over rows where there is one seed.
+    """
+    key = speed_key(wanted)
     seen = [found.calibrated.get(key) for _, found in results.each(task, method)]
     known = [one for one in seen if one is not None]
     if not known:
         return None
-    speed = float(np.mean([one.layer_speedup for one in known]))
-    return {**summary([one.score for one in known]), "layer_speedup": speed}
+    speeds = [one.layer_speedup for one in known]
+    over, between = "seeds", student_interval(speeds)
+    if between is None and known[0].layer_speedup_interval is not None:
+        low, high = known[0].layer_speedup_interval
+        over, between = "rows", (low, high)
+    ends = {} if between is None else {"low": between[0], "high": between[1], "over": over}
+    return {
+        **summary([one.score for one in known]),
+        "layer_speedup": float(np.mean(speeds)),
+        "off": beyond(wanted, between),
+        **ends,
+    }
+
+
+def _steps(results: Results, task: str, method: str) -> dict[str, Any]:
+    """Optimizer steps of the first finished seed.
+
+    Where exits were fitted after a training its steps count; those of a teacher stand apart.
+    """
+    seed = results.each(task, method)[0][0]
+    record = results.records_of[task, method, seed]
+    own = record.training_record
+    phases = {str(p["name"]): int(p["steps"]) for p in own.phases or () if p.get("steps")}
+    found: dict[str, Any] = {"steps": own.steps, "phases": phases}
+    above = results.trained.get((task, record.teacher or "", seed))
+    if above is None:
+        return found
+    if METHODS[record.training].base is None:
+        return {**found, "teacher": above.training_record.steps}
+    steps = own.steps + above.training_record.steps
+    return {"steps": steps, "phases": {above.training: above.training_record.steps, **phases}}

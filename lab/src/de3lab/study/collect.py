@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from de3bert.errors import De3Error
 from de3lab.documents import RunRecord
 from de3lab.study.execute import Study
 from de3lab.study.plan import Job
-from de3lab.study.record import RUN, rescored, scored_as
+from de3lab.study.record import RUN, is_scored_alike, rescored, scored_as
+from de3lab.study.revisions import outdated
 
 __all__ = ["collect", "keep_record", "kept_record"]
 
@@ -42,15 +44,21 @@ def collect(
         exact: data and backbone must be there and have the content that the run was made from.
             Otherwise neither is read, and a run counts when task, method, seed and all settings are
             the study's: records in the report first, then the newest among the runs. One that was
-            scored by other speeds, metrics or methods is scored again from its traces.
+            scored by other speeds, metrics or methods is scored again from its traces; one that was
+            scored in an older way, too, or stays as it is where its traces are missing.
+
+    Returns:
+        Where nothing of a training is there but runs of an older revision of its method, these:
+        they are shown, and do not count (`de3lab.study.revisions`).
     """
     if exact:
         known = (study.stored(job) for job in study.jobs)
         found = [record for record in known if record is not None]
         for record in found:
             keep_record(place, record)
-        return found
-    return _by_settings(study, place, note)
+    else:
+        found = _by_settings(study, place, note)
+    return [*found, *_withdrawn(study, place, {record.training for record in found})]
 
 
 def _by_settings(study: Study, place: Path, note: Callable[[str], None]) -> list[RunRecord]:
@@ -76,8 +84,34 @@ def _as_asked(
     try:
         return rescored(record, job, folder)
     except De3Error as error:
+        if is_scored_alike(record, job):
+            return record
         note(f"{job.label} was scored with other settings, and its traces are missing: {error}")
         return None
+
+
+def _withdrawn(study: Study, place: Path, current: set[str]) -> list[RunRecord]:
+    """Records of older revisions in the report, of trainings that have no others.
+
+    The options of a method may have changed with its revision, and do not matter here.
+    """
+    old = [record for record in _read((place / "runs").glob("*.json")) if outdated(record)]
+    found = []
+    for job in (job for job in study.jobs if job.training not in current):
+        wanted = _apart_from_method(json.loads(json.dumps(job.settings())))
+        same = (
+            record
+            for record in old
+            if record.identity == job.identity
+            and _apart_from_method(record.settings) == wanted
+            and is_scored_alike(record, job)
+        )
+        found += list(same)[:1]
+    return found
+
+
+def _apart_from_method(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: settings[name] for name in settings if name not in ("options", "revision")}
 
 
 def _matching(records: Iterable[RunRecord], job: Job) -> RunRecord | None:

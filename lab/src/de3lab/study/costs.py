@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from de3lab.documents import TestScores
+from de3lab.documents.study import OWN
 from de3lab.study.flops import flops_at
 from de3lab.study.lines import speed_key
 from de3lab.study.results import Results
 
-__all__ = ["OWN", "flops_table"]
-
-OWN = "own"  # the key of a method that has one speed
+__all__ = ["flops_table"]
 
 
 def flops_table(results: Results) -> dict[str, Any]:

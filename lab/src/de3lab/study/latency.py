@@ -22,8 +22,8 @@ from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load
 from de3bert.runtime.profile import profile, read_profile, write_profile
 from de3lab.documents import Latency, MethodScores, RunRecord
+from de3lab.documents.study import OWN
 from de3lab.made import Export, bundle_in
-from de3lab.study.costs import OWN
 from de3lab.study.execute import Study, is_timed
 from de3lab.study.plan import Job
 from de3lab.study.record import read_traces
@@ -42,10 +42,11 @@ def time_models(
 
     Each is exported. A model with exits is profiled, and its times at every speed are predicted by
     the cost model; a model with one exit answers test texts. All are means per text of the main
-    test rows, one text at a time, tokenising included. What cannot be exported has no times, and
-    the reason is noted.
+    test rows, one text at a time, tokenising included. Measured and predicted times are kept apart.
+    What cannot be exported has no times, and the reason is noted.
     """
-    found: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
+    guessed: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     jobs = [job for job in study.jobs if is_timed(job)]
     for job in (job for job in jobs if job.methods):
@@ -60,13 +61,14 @@ def time_models(
             reasons[job.training] = str(error)
             note(f"{job.training} has no times: {error}")
             continue
-        found |= times
+        (measured if _has_one_exit(record) else guessed).update(times)
     document = Latency.made(
         task=jobs[0].task.name,
         seed=jobs[0].seed,
         machine=machine(),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        milliseconds=found,
+        measured=measured,
+        predicted=guessed,
         without=reasons,
     )
     document.write(place / LATENCY)
@@ -82,11 +84,14 @@ def read_latency(place: Path) -> Latency | None:
 def _times(
     study: Study, job: Job, record: RunRecord, export: Export
 ) -> dict[str, dict[str, float]]:
-    """Method -> speed -> milliseconds, of the methods that read one training."""
+    """Method -> speed -> milliseconds, of the methods that read one training.
+
+    Measured where there is one exit, else predicted.
+    """
     folder = study.folder(job)
     bundle = bundle_in(folder / "bundle", folder / "model", export)
     rounds = (study.spec.latency or LatencySpec()).rounds
-    if len(record.exit_layers) == 1:
+    if _has_one_exit(record):
         texts = study.material(job).tests[job.task.main_test].inputs()
         spent = _answering(load(bundle), texts, rounds)
         return {method: {OWN: spent} for method in job.methods}
@@ -95,6 +100,10 @@ def _times(
         cost = profile(load(bundle), batches=(1,), rounds=rounds)
         write_profile(bundle, cost)
     return {method: predicted(job, record.methods[method], folder, cost) for method in job.methods}
+
+
+def _has_one_exit(record: RunRecord) -> bool:
+    return len(record.exit_layers) == 1
 
 
 def _answering(classifier: Classifier, texts: Sequence[Any], rounds: int) -> float:

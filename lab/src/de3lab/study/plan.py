@@ -15,9 +15,10 @@ from de3bert.exits.metrics import METRICS
 from de3bert.methods import METHODS, Method
 from de3bert.registry import unknown
 from de3bert.training.recipe import Recipe, TrainRecipe, recipe_from
+from de3lab.study.revisions import revision_of
 from de3lab.study.spec import StudySpec, TaskSpec, expand
 
-__all__ = ["Job", "check_methods", "plan", "selected"]
+__all__ = ["Job", "check_methods", "plan", "selected", "train_recipe"]
 
 ALWAYS = (  # the settings that count even at their default; of others only those that differ
     "epochs", "batch_size", "learning_rate", "weight_decay", "warmup", "max_grad_norm",
@@ -57,9 +58,11 @@ class Job:
     @cached_property
     def train(self) -> TrainRecipe:
         settings = {**self.spec.train_of(self.task), "seed": self.seed}
+        if self.spec.steps == "equal":
+            settings["epochs"] = _equal_epochs(self.training, self.options, settings)
         if METHODS[self.training].prototypes == "none":
             settings.pop("refresh_prototypes", None)  # there are none, and `fit` would refuse
-        return _train_recipe(settings)
+        return train_recipe(settings)
 
     @property
     def pooling(self) -> str | None:
@@ -73,7 +76,7 @@ class Job:
 
     def settings(self) -> dict[str, Any]:
         """All that changes the result, except the content of files. No path is among it."""
-        task, every = self.task, self.train.model_dump()
+        task, every, revision = self.task, self.train.model_dump(), revision_of(self.training)
         usual = {name: field.default for name, field in TrainRecipe.model_fields.items()} | NEUTRAL
         changed = {name: value for name, value in every.items() if value != usual[name]}
         return {
@@ -86,6 +89,7 @@ class Job:
             "max_length": task.max_length,
             "train": {**{name: every[name] for name in ALWAYS}, **changed},
             "teacher": self.teacher.settings() if self.teacher else None,
+            **({} if revision == 1 else {"revision": revision}),
         }
 
     def key(self, data: str, backbone: str) -> str:
@@ -171,10 +175,21 @@ def check_methods(spec: StudySpec) -> None:
         for setting in settings:
             if setting not in TrainRecipe.model_fields:
                 raise UsageError(unknown("setting in [train]", setting, TrainRecipe.model_fields))
-        _train_recipe(settings)
+        train_recipe(settings)
 
 
-def _train_recipe(settings: Mapping[str, Any]) -> TrainRecipe:
+def _equal_epochs(
+    training: str, options: Mapping[str, float | str], settings: Mapping[str, Any]
+) -> float:
+    """The recipe's epochs over all phases of a method together: DeeBERT's two have half each."""
+    method = METHODS[training]
+    given = method.resolve(options)
+    phases = sum(method.number(phase.epochs, given) for phase in method.phases)
+    epochs: float = train_recipe(settings).epochs
+    return epochs / phases if phases else epochs
+
+
+def train_recipe(settings: Mapping[str, Any]) -> TrainRecipe:
     """Checked settings of [train]; recipes are checked as a whole, so the rest is a stand-in."""
     anything = {"backbone": "any", "data": {"train": "any"}}
     return recipe_from({**anything, "train": dict(settings)}).train

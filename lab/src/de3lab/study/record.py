@@ -14,12 +14,23 @@ from de3lab.documents import RunRecord, ScoredAs
 from de3lab.study.flops import Anatomy, flops_of
 from de3lab.study.parameters import parameters_of
 from de3lab.study.plan import Job
+from de3lab.study.revisions import revision_of
 from de3lab.study.scoring import exit_scores, score_method
 
-__all__ = ["RUN", "build_record", "read_traces", "rescored", "scored_as"]
+__all__ = [
+    "RUN",
+    "SCORING",
+    "build_record",
+    "is_scored_alike",
+    "read_traces",
+    "rescored",
+    "scored_as",
+]
 
 RUN = "run.json"
-SCORING = 1  # counts up when scores are made in another way
+# Counts up when scores are made in another way. 2: lambda 0 is among the weights that are tried,
+# and calibrated speeds have intervals.
+SCORING = 2
 TRAINED = ("seconds", "steps", "phases", "notes")
 
 
@@ -39,6 +50,7 @@ def build_record(
         key=key,
         task=job.task.name,
         training=job.training,
+        revision=revision_of(job.training),
         seed=job.seed,
         teacher=job.teacher.training if job.teacher else None,
         command=command,
@@ -69,9 +81,12 @@ def rescored(record: RunRecord, job: Job, folder: Path) -> RunRecord:
     and what is read off the main test rows are computed again as well.
     """
     calibration, tests = read_traces(job, folder)
-    task, speeds = job.task, job.spec.speeds
+    task, spec = job.task, job.spec
     methods = {
-        name: score_method(name, calibration, tests, task.metrics, speeds) for name in job.methods
+        name: score_method(
+            name, calibration, tests, task.metrics, spec.speeds, paper_grid=spec.paper_grid
+        )
+        for name in job.methods
     }
     scored = {
         **_of_tests(record, tests),
@@ -108,11 +123,18 @@ def scored_as(job: Job) -> ScoredAs:
     """What a run is scored by; scores of other speeds, metrics or methods are computed again."""
     return ScoredAs(
         scoring=SCORING,
+        paper_grid=job.spec.paper_grid,
         methods=list(job.methods),
         metrics=list(job.task.metrics),
         speeds=list(job.spec.speeds),
         tests=list(job.task.test),
     )
+
+
+def is_scored_alike(record: RunRecord, job: Job) -> bool:
+    """Whether a record has the scores asked for, be it in the way of an older version."""
+    mine = {"scoring": SCORING, "paper_grid": job.spec.paper_grid}
+    return record.scored_as.model_copy(update=mine) == scored_as(job)
 
 
 def read_traces(job: Job, folder: Path) -> tuple[Trace, dict[str, Trace]]:

@@ -21,10 +21,16 @@ from de3lab.study.drawings import draw_all
 from de3lab.study.execute import Study
 from de3lab.study.latency import read_latency
 from de3lab.study.page import page
-from de3lab.study.results import Results, is_ranked
+from de3lab.study.plan import train_recipe
+from de3lab.study.results import Results
+from de3lab.study.revisions import outdated
+from de3lab.study.scoring import tries_lambda
 from de3lab.study.tables import markdown, tex
 
 __all__ = ["summarise", "write_report"]
+
+TRIES_ZERO = 2  # the first way of scoring that does (`de3lab.study.record`)
+TRAINING = ("epochs", "batch_size", "learning_rate", "head_learning_rate")
 
 
 def write_report(
@@ -80,7 +86,7 @@ def summarise(
 ) -> StudyResult:
     """`study.json`: what was compared, how far it is, and all aggregated numbers."""
     spec, results = study.spec, Results(study.spec, records)
-    done = {record.identity for record in records}
+    done = {record.identity for record in records if not outdated(record)}
     missing = [job.label for job in study.jobs if job.identity not in done]
     return StudyResult.made(
         title=spec.title,
@@ -91,23 +97,40 @@ def summarise(
         backbone=spec.backbone,
         progress={"done": len(done), "of": len(study.jobs), "missing": missing},
         speeds=spec.speeds,
-        methods=[_method(name) for name in spec.methods],
+        methods=[_method(study, name, results) for name in spec.methods],
         tasks=[_task(study, task.name, records) for task in spec.task],
         **aggregate(results),
         flops=flops_table(results),
         latency=latency,
+        older_scoring=_older(study, results),
+        paper_grid=spec.paper_grid,
     )
 
 
-def _method(name: str) -> dict[str, Any]:
+def _older(study: Study, results: Results) -> list[str]:
+    """Methods with a score from before lambda 0 was tried, which the study asks for."""
+    found = {
+        method
+        for (_, method, _), record in results.records_of.items()
+        if record.scored_as.scoring < TRIES_ZERO and tries_lambda(method)
+    }
+    return [] if study.spec.paper_grid else [name for name in study.spec.methods if name in found]
+
+
+def _method(study: Study, name: str, results: Results) -> dict[str, Any]:
     method = METHODS[name]
+    training = method.training or name
+    job = next(job for job in study.jobs if job.training == training)
     return {
         "name": name,
         "group": method.group,
         "summary": method.summary,
         "citation": method.citation,
-        "ranked": is_ranked(name),
-        "training": method.training or name,
+        "ranked": name in results.ranked,
+        "training": training,
+        "withdrawn": results.withdrawn.get(name),
+        "pooling": job.pooling,
+        "declared_pooling": METHODS[training].pooling,
     }
 
 
@@ -121,4 +144,16 @@ def _task(study: Study, name: str, records: Sequence[RunRecord]) -> dict[str, An
         "test": task.main_test,
         "seeds": study.spec.seeds_of(task),
         "rows": rows,
+        "training": _training(study, name),
+    }
+
+
+def _training(study: Study, task: str) -> dict[str, float | str | None]:
+    """How the models of a task are trained: what all methods share."""
+    spec = next(each for each in study.spec.task if each.name == task)
+    shared = train_recipe(study.spec.train_of(spec))
+    return {
+        **{name: getattr(shared, name) for name in TRAINING},
+        "max_length": spec.max_length,
+        "pooling": study.spec.pooling,
     }

@@ -9,6 +9,7 @@ from functools import cached_property
 from de3bert.methods import METHODS
 from de3lab.documents import RunRecord, TestScores
 from de3lab.study.lines import speed_key
+from de3lab.study.revisions import outdated
 from de3lab.study.spec import StudySpec
 
 __all__ = ["Results", "is_ranked"]
@@ -46,13 +47,29 @@ class Results:
             for method in record.methods
         }
 
+    @cached_property
+    def trained(self) -> dict[tuple[str, str, int], RunRecord]:
+        """(task, training, seed) -> its record."""
+        return {record.identity: record for record in self.records}
+
     @property
     def tasks(self) -> list[str]:
         return [task.name for task in self.spec.task]
 
+    @cached_property
+    def withdrawn(self) -> dict[str, str]:
+        """Method -> why its results do not count: all of them are of an older revision."""
+        reasons = {
+            method: outdated(record)
+            for (_, method, _), record in self.records_of.items()
+            if method in self.spec.methods
+        }
+        return {method: reason for method, reason in reasons.items() if reason is not None}
+
     @property
     def ranked(self) -> list[str]:
-        return [method for method in self.spec.methods if is_ranked(method)]
+        """The methods that are compared: not the oracle, nor what is withdrawn."""
+        return [m for m in self.spec.methods if is_ranked(m) and m not in self.withdrawn]
 
     def seeds(self, task: str, methods: Iterable[str]) -> list[int]:
         """The seeds that all these methods have finished on a task."""
@@ -67,7 +84,7 @@ class Results:
     @cached_property
     def complete(self) -> list[str]:
         """The tasks that every ranked method has finished with at least one common seed."""
-        return [task for task in self.tasks if self.seeds(task, self.ranked)]
+        return [task for task in self.tasks if self.ranked and self.seeds(task, self.ranked)]
 
     def each(self, task: str, method: str) -> list[tuple[int, TestScores]]:
         """(seed, result) of every finished seed."""

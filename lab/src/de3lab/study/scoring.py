@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from de3bert.errors import De3Error
-from de3bert.exits.calibrate import LAMBDA_GRID, families_of, measure
+from de3bert.exits.calibrate import LAMBDA_GRID, PAPER_LAMBDA_GRID, families_of, measure
 from de3bert.exits.choose import choose, tie_break
 from de3bert.exits.family import Family
 from de3bert.exits.metrics import score
@@ -20,10 +20,10 @@ from de3bert.methods import METHODS, Method
 from de3lab.documents import MethodScores
 from de3lab.study.lines import AREA, ScoreLine, lines_of, speed_grid, speed_key
 
-__all__ = ["exit_scores", "score_method"]
+__all__ = ["exit_scores", "score_method", "tries_lambda"]
 
 Lines = Mapping[str, ScoreLine]
-MEASURED = ("score", "score_interval", "layer_speedup", "layers_mean")
+MEASURED = ("score", "score_interval", "layer_speedup", "layer_speedup_interval", "layers_mean")
 
 
 def score_method(
@@ -32,12 +32,17 @@ def score_method(
     tests: Mapping[str, Trace],
     metrics: Sequence[str],
     speeds: Sequence[float],
+    *,
+    paper_grid: bool = False,
 ) -> MethodScores:
     """All numbers of one method on one run.
 
     At every speed the family (lambda, count) with the best calibration score there is taken, and
     the score is that family's on the test rows, linear in mean layers between its points. Where
     one of the two curves does not reach, there is no score.
+
+    Args:
+        paper_grid: chooses lambda among the paper's weights, which lack 0.
     """
     method = METHODS[name]
     document: dict[str, Any] = {"method": name}
@@ -46,7 +51,7 @@ def score_method(
         calibration = calibration.tempered(found)
         tests = {test: trace.tempered(found) for test, trace in tests.items()}
         document["temperatures"] = [round(float(value), 6) for value in found]
-    families = _families(method, calibration)
+    families = _families(method, calibration, paper_grid)
     tuned = lines_of(calibration, families, metrics)
     document["choices"] = {speed_key(speed): _chosen(tuned, speed) for speed in speeds}
     document["tests"] = {
@@ -67,11 +72,19 @@ def exit_scores(trace: Trace, metrics: Sequence[str]) -> dict[str, float]:
     }
 
 
-def _families(method: Method, trace: Trace) -> list[Family]:
+def tries_lambda(name: str) -> bool:
+    """Whether a method chooses lambda among the weights that all such methods share."""
+    method = METHODS[name]
+    return method.lambdas is None and "edr" in method.families
+
+
+def _families(method: Method, trace: Trace, paper_grid: bool) -> list[Family]:
     found: list[Family] = []
+    lambdas = method.lambdas or LAMBDA_GRID
+    if paper_grid:
+        lambdas = PAPER_LAMBDA_GRID
     for text in method.families:
         family = Family.parse(text)
-        lambdas = method.lambdas or LAMBDA_GRID
         found += [family] if family.kind == "oracle" else families_of(trace, text, lambdas)
     return found
 

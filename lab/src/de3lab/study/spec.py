@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -92,6 +92,12 @@ class StudySpec(SpecSection):
     """A whole study, in the order of the work: tasks, then seeds, then methods.
 
     Settings in `train` go by the names of a recipe or of `transformers.TrainingArguments`.
+
+    Args:
+        steps: `published` trains every method in its own phases, each of so many epochs as it
+            declares; `equal` gives all of a method's phases together the epochs of [train], so that
+            all make as many steps.
+        paper_grid: chooses lambda among the paper's weights, which lack 0.
     """
 
     title: str = "Comparison of early-exit methods"
@@ -102,6 +108,8 @@ class StudySpec(SpecSection):
     chosen: str = "de3"
     speeds: list[float] = Field(default=list(SPEEDS), min_length=1)
     keep_models: bool = True
+    steps: Literal["published", "equal"] = "published"
+    paper_grid: bool = False
     train: dict[str, Any] = {}
     latency: LatencySpec | None = None
     method: dict[str, dict[str, float | str]] = {}  # name -> its options; `pooling` is one too

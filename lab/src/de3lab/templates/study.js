@@ -4,10 +4,10 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const names = data.methods.map((method) => method.name);
-const looks = Object.fromEntries(
-  [data.chosen, ...names.filter((name) => name !== data.chosen)].map((name, number) => [name, lookOf(number)]),
-);
+const looks = Object.fromEntries(names.map((name) => [name, lookOf(data.looks[name])]));
 const ranked = new Set(data.methods.filter((method) => method.ranked).map((method) => method.name));
+const withdrawn = new Set(data.methods.filter((method) => method.withdrawn).map((method) => method.name));
+const uneven = new Set(data.uneven);
 const tasks = data.tasks.filter((task) => Object.keys(data.exits[task.name] || {}).length);
 const speeds = data.speeds.map(String); // not the keys of an object: those that look like integers come first
 const AVERAGE = "average";
@@ -22,7 +22,7 @@ const chosen = {
 const AXES = {
   layers: { label: "mean layers executed", text: short },
   flops: { label: "GFLOPs per text", text: short },
-  milliseconds: { label: "milliseconds per text", text: short },
+  milliseconds: { label: "milliseconds per text, predicted (of models of one speed: measured)", text: short },
 };
 
 function start() {
@@ -97,6 +97,7 @@ function columns() {
   const found = kept.map((task) => ({
     title: task.name,
     value: (name) => data.scores[at][task.name]?.[name]?.mean,
+    alike: comparable(task.name),
     cell: (name) => scoreCell(data.scores[at][task.name]?.[name], task, name),
   }));
   const average = data.averages[at].methods, ranks = data.ranks[at].methods;
@@ -111,33 +112,53 @@ function scoreCell(score, task, name) {
   if (!score) return ["-"];
   const cells = [task.metrics.map((metric) => percent(score.each[metric])).join("/")];
   if (score.sd !== null) cells.push(node("small", {}, ` ±${percent(score.sd)}`));
-  const p = data.tests[chosen.speed][name]?.tasks[task.name]?.p_holm;
-  if (p !== null && p < data.significant_below) cells.push("*");
+  if (score.n < mostSeeds(task.name)) cells.push(node("small", {}, ` [n = ${score.n}]`));
+  cells.push(mark(data.tests[chosen.speed][name]?.tasks[task.name]));
   return cells;
+}
+
+// * the chosen method is above, † it is below
+function mark(test) {
+  if (!test || test.p_holm === null || test.p_holm === undefined || test.p_holm >= data.significant_below) return "";
+  return test.difference > 0 ? "*" : "†";
+}
+
+const scoresOf = (task) => Object.entries(data.scores[chosen.speed][task] || {});
+const mostSeeds = (task) => Math.max(...scoresOf(task).map(([, score]) => score.n));
+
+// Means may be compared that are over the same seeds; of several sets the largest counts, as in the tables.
+function comparable(task) {
+  const sets = new Map();
+  for (const [name, score] of scoresOf(task).filter(([each]) => ranked.has(each))) {
+    const key = Object.keys(score.values).sort().join(" ");
+    sets.set(key, [...(sets.get(key) || []), name]);
+  }
+  const size = (key) => key.split(" ").length;
+  const [most] = [...sets].sort(([a, x], [b, y]) => size(b) - size(a) || y.length - x.length);
+  return new Set(most && most[1].length > 1 ? most[1] : []);
 }
 
 function drawTable() {
   const shownColumns = columns();
-  const rows = shown().filter((name) => ranked.has(name) && shownColumns.some((column) => column.value(name) !== undefined));
+  const rows = shown().filter((name) => (ranked.has(name) || withdrawn.has(name)) && shownColumns.some((column) => column.value(name) !== undefined));
   const by = shownColumns.find((column) => column.title === chosen.sort.column);
   if (by) rows.sort((a, b) => (chosen.sort.down ? -1 : 1) * compare(by.value(a), by.value(b), chosen.sort.down));
   const head = node("tr", {}, node("th", { scope: "col" }, "method"));
   for (const column of shownColumns) head.append(header(column));
   const body = node("tbody");
   for (const name of rows) {
-    const row = node("tr", name === data.chosen ? { class: "chosen" } : {}, node("th", { scope: "row", title: summary(name) }, name));
+    const row = node("tr", name === data.chosen ? { class: "chosen" } : {}, node("th", { scope: "row", title: summary(name) }, called(name)));
     for (const column of shownColumns) row.append(node("td", { class: placed(column, name, rows) }, ...column.cell(name)));
     body.append(row);
   }
   byId("table").replaceChildren(node("caption", { hidden: true }, "Scores in percent"), node("thead", {}, head), body);
   const complete = data.complete_tasks.join(", ") || "no task yet";
   byId("table-note").textContent =
-    `Percent, mean ± sample deviation over seeds; bold: best of those shown, underlined: second. ` +
-    `* ${data.chosen} is better (one-tailed paired t-test over seeds, Holm over tasks, p < ${data.significant_below}). ` +
-    `AVG and rank are over the tasks that all methods have finished: ${complete}. ` +
+    `Bold: best of those shown. AVG and rank are over the tasks that all methods have finished: ${complete}. ` +
     `A method that does not reach ${chosen.speed}x has no score here.`;
 }
 
+const called = (name) => name + (uneven.has(name) ? "‡" : "") + (withdrawn.has(name) ? " (withdrawn)" : "");
 const summary = (name) => data.methods.find((method) => method.name === name).summary;
 
 function compare(a, b, down) {
@@ -159,7 +180,9 @@ function header(column) {
 
 function placed(column, name, rows) {
   const sign = column.up ? -1 : 1;
-  const levels = [...new Set(rows.map((row) => column.value(row)).filter((v) => v !== undefined))].sort((a, b) => sign * (b - a));
+  if (column.alike && !column.alike.has(name)) return "";
+  const alike = rows.filter((row) => !column.alike || column.alike.has(row));
+  const levels = [...new Set(alike.map((row) => column.value(row)).filter((v) => v !== undefined))].sort((a, b) => sign * (b - a));
   return ["best", "second"][levels.indexOf(column.value(name))] || "";
 }
 
@@ -183,13 +206,20 @@ function drawCurves() {
     if (tables.length && tables.every(Boolean)) {
       const at = [...tables[0].keys()].filter((speed) => tables.every((table) => table.has(speed)));
       const points = at.map((speed) => [speed, tables.reduce((sum, table) => sum + table.get(speed), 0) / tables.length]);
-      lines.push(series(name, points, { line: true }));
+      lines.push(series(name, points, { line: true, band: bandOf(name, curves) }));
     }
     const score = overTasks((task) => data.points[task][name]?.mean);
     const speed = overTasks((task) => data.points[task][name]?.layer_speedup);
     if (score !== undefined) lines.push(series(name, [[speed, score]], { marks: true }));
   }
   drawChart(byId("curves"), lines, { xLabel: "layer speed-up", yLabel: metricOf(chosen.task), xText: (v) => short(+v.toFixed(2)) });
+}
+
+// ± deviation over seeds, of one task, where it can still be seen: of the chosen method, or of few lines
+function bandOf(name, curves) {
+  const [curve] = curves;
+  if (curves.length > 1 || !curve.sd || (name !== data.chosen && chosen.methods.size > 6)) return undefined;
+  return curve.layer_speedup.map((at, i) => [at, curve.score[i] - curve.sd[i], curve.score[i] + curve.sd[i]]);
 }
 
 function costOf(name, key, speed) {
@@ -199,7 +229,13 @@ function costOf(name, key, speed) {
     const found = overTasks((task) => data.flops[task][name]?.[key]);
     return found === undefined ? undefined : found / 1e9;
   }
-  return data.latency.task === chosen.task ? data.latency.milliseconds[name]?.[key] : undefined;
+  return data.latency.task === chosen.task ? data.latency.measured[name]?.[key] ?? data.latency.predicted[name]?.[key] : undefined;
+}
+
+// A predicted time never goes without saying so.
+function toldOf(name, key) {
+  if (chosen.axis !== "milliseconds") return "";
+  return data.latency.measured[name]?.[key] === undefined ? "predicted" : "measured";
 }
 
 function drawPareto() {
@@ -211,16 +247,16 @@ function drawPareto() {
       const score = own === undefined ? overTasks((task) => data.scores[key][task]?.[name]?.mean) : own;
       const speed = own === undefined ? +key : overTasks((task) => data.points[task][name]?.layer_speedup);
       const cost = score === undefined ? undefined : costOf(name, key, speed);
-      if (cost !== undefined) found.push({ name, cost, score });
+      if (cost !== undefined) found.push({ name, cost, score, told: toldOf(name, key) });
     }
   }
   const beaten = (a) => found.some((b) => b.name !== a.name && b.cost <= a.cost * 1.0001 && b.score >= a.score && (b.score > a.score || b.cost < a.cost * 0.9999));
   for (const each of found) each.dominated = beaten(each);
-  const lines = shown().map((name) => series(name, found.filter((each) => each.name === name).map((each) => [each.cost, each.score, each.dominated]), { line: true, marks: true })).filter((each) => each.points.length);
+  const lines = shown().map((name) => series(name, found.filter((each) => each.name === name).map((each) => [each.cost, each.score, each.dominated, each.told]), { line: true, marks: true })).filter((each) => each.points.length);
   const axis = AXES[chosen.axis];
   drawChart(byId("pareto"), lines, { xLabel: axis.label, yLabel: metricOf(chosen.task), xText: axis.text });
   const everywhere = lines.filter((each) => each.points.every((p) => p[2])).map((each) => each.name);
-  const where = chosen.axis === "milliseconds" ? ` Times: ${data.latency.task}, seed ${data.latency.seed}, ${data.latency.machine}.` : "";
+  const where = chosen.axis === "milliseconds" ? ` Times of models with exits are predicted from their profiles, those of models of one speed were measured: ${data.latency.task}, seed ${data.latency.seed}, ${data.latency.machine}.` : "";
   byId("pareto-note").textContent =
     `Hollow: another method scores at least as well for no more. ` +
     (everywhere.length ? `Dominated at every speed: ${everywhere.join(", ")}.` : "No method is dominated at every speed.") + where;

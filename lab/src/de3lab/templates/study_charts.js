@@ -2,8 +2,7 @@
 // Charts drawn as SVG at their real size, so that text stays legible on narrow screens.
 
 const SVG = "http://www.w3.org/2000/svg";
-const DASHES = ["", "7 3", "2 2", "9 3 2 3"];
-const COLOURS = 8;
+const DASHES = ["", "7 3", "2 2", "9 3 2 3", "9 3 2 3 2 3", "13 4"];
 
 function node(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -22,14 +21,8 @@ function shape(tag, attributes = {}, ...children) {
   return made;
 }
 
-// Colour, dash and marker by position: eight colours, then the same with other dashes.
-function lookOf(number) {
-  return {
-    colour: `var(--c${number % COLOURS})`,
-    dash: DASHES[Math.floor(number / COLOURS) % DASHES.length],
-    marker: number % 6,
-  };
-}
+// Colour, dash and marker come by number, the same as in all figures.
+const lookOf = ({ colour, dash, marker }) => ({ colour: `var(--c${colour})`, dash: DASHES[dash], marker });
 
 function markerPath(kind, x, y, r) {
   const p = (dx, dy) => `${(x + dx * r).toFixed(1)} ${(y + dy * r).toFixed(1)}`;
@@ -41,6 +34,9 @@ function markerPath(kind, x, y, r) {
     () => closed(p(0, -1.2), p(1.1, 0.8), p(-1.1, 0.8)),
     () => closed(p(0, 1.2), p(1.1, -0.8), p(-1.1, -0.8)),
     () => closed(p(-1.2, 0), p(0.8, -1.1), p(0.8, 1.1)),
+    () => closed(p(1.2, 0), p(-0.8, -1.1), p(-0.8, 1.1)),
+    () => closed(...[[-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4], [1.2, 0.4], [0.4, 0.4], [0.4, 1.2], [-0.4, 1.2], [-0.4, 0.4], [-1.2, 0.4], [-1.2, -0.4], [-0.4, -0.4]].map(([a, b]) => p(a, b))),
+    () => closed(...[...Array(10).keys()].map((k) => p(...[Math.sin, (a) => -Math.cos(a)].map((f) => (k % 2 ? 0.6 : 1.5) * f((k * Math.PI) / 5))))),
   ][kind]();
 }
 
@@ -70,7 +66,8 @@ function ticks(low, high, count) {
 const short = (value) => String(+value.toPrecision(4));
 const percent = (value) => (100 * value).toFixed(1);
 
-// series: [{name, look, bold, points: [[x, y, hollow]], line, marks}]; options: xLabel, yLabel, xTicks, xText
+// series: [{name, look, bold, points: [[x, y, hollow, told]], line, marks, band: [[x, low, high]]}]
+// options: xLabel, yLabel, xTicks, xText
 function drawChart(place, series, options) {
   place.replaceChildren();
   const all = series.flatMap((each) => each.points);
@@ -80,9 +77,10 @@ function drawChart(place, series, options) {
   }
   const width = Math.max(280, place.clientWidth || 640);
   const height = Math.round(Math.min(400, Math.max(260, width * 0.55)));
-  const box = { left: 46, right: width - 12, top: 10, bottom: height - 42 };
+  const box = { left: 62, right: width - 12, top: 10, bottom: height - 42 };
   const [x0, x1] = padded(all.map((p) => p[0]), 0.03);
-  const [y0, y1] = padded(all.map((p) => p[1]), 0.06);
+  const bands = series.flatMap((each) => (each.band || []).flatMap((b) => [b[1], b[2]]));
+  const [y0, y1] = padded([...all.map((p) => p[1]), ...bands], 0.06);
   const sx = (v) => box.left + ((v - x0) / (x1 - x0)) * (box.right - box.left);
   const sy = (v) => box.bottom - ((v - y0) / (y1 - y0)) * (box.bottom - box.top);
   const names = series.map((each) => each.name).join(", ");
@@ -98,14 +96,29 @@ function drawChart(place, series, options) {
     root.append(shape("text", { x: box.left - 5, y: sy(at) + 4, "text-anchor": "end" }, percent(at)));
   }
   root.append(shape("text", { x: (box.left + box.right) / 2, y: height - 6, "text-anchor": "middle" }, options.xLabel));
+  const middle = (box.top + box.bottom) / 2;
+  root.append(shape("text", { class: "y", x: 14, y: middle, "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` }, `${options.yLabel} (percent)`));
+  for (const each of series.filter((other) => other.band)) {
+    const there = each.band.map((b) => `${sx(b[0]).toFixed(1)} ${sy(b[2]).toFixed(1)}`);
+    const back = [...each.band].reverse().map((b) => `${sx(b[0]).toFixed(1)} ${sy(b[1]).toFixed(1)}`);
+    root.append(shape("polygon", { class: "band", points: [...there, ...back].join(" "), fill: each.look.colour }));
+  }
   for (const each of series) {
     const path = each.points.map((p, i) => `${i ? "L" : "M"}${sx(p[0]).toFixed(1)} ${sy(p[1]).toFixed(1)}`).join("");
     const stroke = { d: path, fill: "none", stroke: each.look.colour, "stroke-width": each.bold ? 3 : 1.7, "stroke-dasharray": each.look.dash };
     if (each.line) root.append(shape("path", stroke));
     if (each.marks) for (const p of each.points) root.append(marker(each.look, sx(p[0]), sy(p[1]), each.bold ? 5 : 4, p[2]));
   }
-  place.append(root);
+  place.append(root, legend(series));
   listen(place, root, series, sx, box, options);
+}
+
+// Who is who: a name once, though a method may have a line and single points.
+function legend(series) {
+  const seen = new Map(series.map((each) => [each.name, each]));
+  const list = node("ul", { class: "legend", "aria-label": "Legend" });
+  for (const each of seen.values()) list.append(node("li", each.bold ? { class: "chosen" } : {}, swatch(each.look), each.name));
+  return list;
 }
 
 function padded(values, share) {
@@ -127,7 +140,7 @@ function listen(place, root, series, sx, box, options) {
     at = Math.max(0, Math.min(stops.length - 1, index));
     const here = series.flatMap((each) => each.points.filter((p) => p[0] === stops[at]).map((p) => [each.name, p]));
     here.sort((a, b) => b[1][1] - a[1][1]);
-    const lines = here.map(([name, p]) => `${percent(p[1])}  ${name}${p[2] ? " (dominated)" : ""}`);
+    const lines = here.map(([name, p]) => `${percent(p[1])}  ${name}${p[3] ? ` (${p[3]})` : ""}${p[2] ? " (dominated)" : ""}`);
     tip.textContent = [`${options.xLabel}: ${(options.xText || short)(stops[at])}`, ...lines].join("\n");
     const x = sx(stops[at]);
     for (const end of ["x1", "x2"]) cursor.setAttribute(end, x);

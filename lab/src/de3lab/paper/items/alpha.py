@@ -9,7 +9,7 @@ from de3lab.analysis.alpha import LIMIT
 from de3lab.paper.gains import all_speeds
 from de3lab.paper.item import Finding, Item, Measurement, Training, Varied
 from de3lab.paper.items.hyperparameters import LAMBDAS_OF
-from de3lab.paper.judging import Verdict, decided, unmeasured
+from de3lab.paper.judging import ENOUGH, Verdict, count_of, decided, unmeasured
 from de3lab.paper.stored import Stored
 from de3lab.paper.tasks import DEV, task_name
 from de3lab.statistics import SIGNIFICANCE, range_test
@@ -66,9 +66,9 @@ def alpha_does_not_matter(stored: Stored) -> Verdict:
     )
     p = range_test(widest["range"], widest["run_sd"], len(widest["scores"]), widest["runs"])
     numbers = {"range": widest["range"], "p": p, "n": widest["runs"]}
-    if p is None:
-        test = "no test: one run of each alpha says nothing about noise"
-        return Verdict("not significant", test, numbers, said)
+    if p is None or widest["runs"] < ENOUGH:
+        test = f"no test: {count_of(widest['runs'])} of each alpha, {ENOUGH} are needed"
+        return Verdict("too few runs", test, numbers, said)
     test = (
         f"ranges of the means at {len(found)} tasks and speeds below {100 * LIMIT:g} point, "
         f"Tukey's test against the spread of seeds p = {p:.2g}"

@@ -8,7 +8,8 @@ from typing import Any
 from de3lab.analysis.costs import PAPER_MINUTES, PAPER_MODULES, PAPER_PARAMETERS
 from de3lab.analysis.costs_tables import short
 from de3lab.paper.item import Finding, Item, Measurement, Training
-from de3lab.paper.judging import Verdict, decided, not_measured, unmeasured
+from de3lab.paper.judging import Verdict, by_construction, decided, not_measured, unmeasured
+from de3lab.paper.settings import named_row
 from de3lab.paper.stored import Stored
 from de3lab.paper.tasks import DEV
 from de3lab.tabular import Grid
@@ -26,7 +27,9 @@ def cost_tables(stored: Stored) -> list[Grid]:
     """The paper's two tables, with what the same models cost here."""
     document = next(iter(stored.results(COSTS).values()), None)
     numbers = None if document is None else document.numbers
-    return [_parameters(numbers), _minutes(stored, numbers), _modules(numbers)]
+    backbone = None if document is None else document.backbone
+    timed = _minutes(stored, numbers, backbone)
+    return [_parameters(numbers, backbone), timed, _modules(numbers)]
 
 
 def parameters(count: float, added: bool) -> str:
@@ -35,25 +38,26 @@ def parameters(count: float, added: bool) -> str:
     return f"{sign}{count / 1e3:.2f}K" if count < 1e6 else f"{sign}{count / 1e6:.2f}M"
 
 
-def _parameters(numbers: Mapping[str, Any] | None) -> Grid:
+def _parameters(numbers: Mapping[str, Any] | None, backbone: str | None) -> Grid:
     rows = []
     for method, shown in METHODS.items():
         kind = _kind(numbers, method)
         theirs = (PAPER_PARAMETERS[shown][k] for k in CLASSES)
-        rows.append((f"{shown} ({method})", _own(kind), _percent(kind), *theirs))
+        name = named_row(backbone, method, shown)
+        rows.append((name, _own(kind), _percent(kind), *theirs))
     columns = ("model", "ours", "more, ours", "paper, 2 classes", "paper, 3 classes")
     note = "Of the full model all but its head, of the others what they add to it."
     return Grid("Parameters", columns, tuple(rows), note)
 
 
-def _minutes(stored: Stored, numbers: Mapping[str, Any] | None) -> Grid:
+def _minutes(stored: Stored, numbers: Mapping[str, Any] | None, backbone: str | None) -> Grid:
     rows = []
     for method, shown in METHODS.items():
         kind = _kind(numbers, method)
         seconds = None if kind is None else kind["training"]["seconds_per_step"]
         cell = None if seconds is None else f"{seconds:.2f}"
         theirs = (f"{minutes:g}" for minutes in PAPER_MINUTES[shown].values())
-        rows.append((f"{shown} ({method})", cell, *theirs))
+        rows.append((named_row(backbone, method, shown), cell, *theirs))
     tasks = (f"minutes, {task}, paper" for task in PAPER_MINUTES["BERT-base"])
     note = (
         "The paper: minutes until the best checkpoint. Ours: wall-clock time of trainings at "
@@ -124,7 +128,7 @@ def overheads(stored: Stored) -> Verdict:
     checked = "all of the paper's counts come out" if not wrong else f"differ: {', '.join(wrong)}"
     test = "exact counts, nothing left to chance: BERT-base recounted the paper's way"
     statement = f"{said}Recounted, {checked}."
-    return Verdict("no" if wrong else "yes", test, {"wrong": wrong}, statement)
+    return by_construction(not wrong, test, {"wrong": wrong}).saying(statement)
 
 
 def training_time(stored: Stored) -> Verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from de3lab.paper.item import Finding, Item, Measurement, Training
-from de3lab.paper.judging import Verdict, unmeasured
+from de3lab.paper.judging import Verdict, by_construction, unmeasured
 from de3lab.paper.stored import Stored
 from de3lab.paper.tasks import DEV, task_name
 from de3lab.tabular import Grid
@@ -55,7 +55,7 @@ def exits_move(stored: Stored) -> Verdict:
         "are compared from threshold to threshold"
     )
     statement = f"Mean layers: {'; '.join(said)}."
-    return Verdict("yes" if all(falls) else "no", test, {"falls": falls}, statement)
+    return by_construction(all(falls), test, {"falls": falls}).saying(statement)
 
 
 EXIT_LAYERS = Item(

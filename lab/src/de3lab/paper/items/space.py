@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from de3lab.paper.item import Finding, Item, Measurement, Training
-from de3lab.paper.judging import Sample, Verdict, by_intervals, points, unmeasured
+from de3lab.paper.judging import Sample, Verdict, above, points, unmeasured
 from de3lab.paper.stored import Stored
 from de3lab.paper.tasks import DEV, task_name
 from de3lab.statistics import share_difference_reach
@@ -17,8 +17,8 @@ __all__ = ["SPACE"]
 def space_is_clearer(stored: Stored) -> Verdict:
     """How many rows lie among their own class with the regulariser, less without it.
 
-    One model of each kind, so that only rows vary: intervals as of two independent shares, which
-    are wider than those of the same rows.
+    One model of each kind and task, so that a task is a run; its layers count together. Intervals
+    are as of two independent shares, which are wider than those of the same rows.
     """
     values, intervals, said = [], [], []
     for task, document in stored.results(SPACE).items():
@@ -32,7 +32,7 @@ def space_is_clearer(stored: Stored) -> Verdict:
     if not values:
         return unmeasured("space")
     start = "Rows whose nearest others are of their class, with less without the regulariser"
-    return by_intervals(Sample(values, intervals)).saying(f"{start}: {'; '.join(said)}.")
+    return above(Sample(values, intervals)).saying(f"{start}: {'; '.join(said)}.")
 
 
 def _gains(numbers: Mapping[str, Any]) -> list[tuple[int, float, float]]:
