@@ -56,7 +56,7 @@ def test_three_classes(untrained):
     assert found == count_by_formula(Anatomy.of_folder(folder), 9)
 
 
-def test_distances_are_the_products_that_torch_counts(untrained):
+def test_distances_are_counted_as_products(untrained):
     model = de3bert.load(untrained("de3-no-pn", labels=["a", "b", "c"])).backend.model
     _, counted = count_work(model.distances, torch.zeros(1, 32), 1)
     assert counted == 2 * 32 * 3
