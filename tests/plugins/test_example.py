@@ -29,6 +29,10 @@ class Shell:
     folder: Path
 
     def __call__(self, *arguments: object, code: int = 0) -> str:
+        done = self.run(*arguments, code=code)
+        return done.stdout + done.stderr
+
+    def run(self, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
         command = [*python(), "-m", "de3bert.cli.main", *map(str, arguments)]
         environment = os.environ | ({"PYTHONPATH": str(self.site)} if self.site else {})
         done = subprocess.run(
@@ -36,7 +40,7 @@ class Shell:
         )
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
-        return done.stdout + done.stderr
+        return done
 
 
 @pytest.fixture(scope="session")
@@ -83,9 +87,8 @@ def test_the_config_names_what_the_model_was_made_with(model):
 def test_calibrated_exported_and_used_in_new_processes(installed, own, toy_data, tmp_path):
     de3 = Shell(installed, tmp_path)
     de3("calibrate", own, "--data", toy_data.calibration, "--target", "layers=1.3", "--name", "f")
-    found = json.loads(
-        de3("evaluate", own, "--data", toy_data.test, "--point", "f", "--json", "--quiet")
-    )
+    said = de3.run("evaluate", own, "--data", toy_data.test, "--point", "f", "--json", "--quiet")
+    found = json.loads(said.stdout)
     assert found["policy"].startswith("margin > ")
     assert found["score"] > 0.7
     de3("export", own, "--out", "bundle", "--quiet")
