@@ -346,6 +346,57 @@ def test_a_report_loads_no_torch(made, tmp_path):
     assert (result.returncode, result.stdout.strip()) == (0, ""), result.stderr
 
 
+def driven(browser: str, folder: Path, text: str, script: str) -> str:
+    """What a script leaves in `seen` after the page was loaded."""
+    text = text.replace("default-src 'none'", "script-src 'unsafe-inline'")
+    run = f"<script>addEventListener('load', () => {{ {script} }});</script></body>"
+    page = folder / "driven.html"
+    page.write_text(text.replace("</body>", f'<pre id="seen"></pre>{run}'), encoding="utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+               f"--user-data-dir={folder / 'profile'}", "--window-size=1600,900",
+               "--virtual-time-budget=4000", page.as_uri()]  # fmt: skip
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = re.search(r'<pre id="seen">(.*?)</pre>', result.stdout, re.S)
+    assert found, result.stderr[-2000:]
+    return found[1]
+
+
+def test_findings_can_be_filtered_and_colours_turned(report, tmp_path, browser):
+    """Without any script of the page's own: by its style alone."""
+    script = (
+        "const rows = [...document.querySelectorAll('#findings tbody tr')];"
+        "const shown = () => rows.filter((row) => getComputedStyle(row).display !== 'none')"
+        ".map((row) => row.className);"
+        "const back = () => getComputedStyle(document.body).backgroundColor;"
+        "const seen = {all: shown().length, light: back(), few: {}};"
+        "for (const box of document.querySelectorAll('.filter input')) {"
+        "  box.checked = true; seen.few[box.id] = [...new Set(shown())]; }"
+        "document.getElementById('theme').checked = true; seen.dark = back();"
+        "seen.wide = document.body.clientWidth;"
+        "document.getElementById('seen').textContent = JSON.stringify(seen);"
+    )
+    seen = json.loads(driven(browser, tmp_path, text_of(report, "index.html"), script))
+    findings = json.loads(text_of(report, "findings.json"))
+    assert seen["all"] == len(findings)
+    kinds = {each["holds"].replace(" ", "-") for each in findings}
+    assert {*seen["few"]} == {"show-all", *(f"show-{kind}" for kind in kinds)}
+    for kind in kinds:
+        assert seen["few"][f"show-{kind}"] == [kind]
+    assert seen["light"] != seen["dark"]
+    assert seen["wide"] > 1400  # of 1600: the width of a desktop
+
+
+def test_every_verdict_has_its_rule_and_its_filter():
+    from de3lab.paper.judging import RULES
+    from de3lab.templates import raw_file
+
+    style = raw_file("report.css")
+    for holds in RULES:
+        name = holds.replace(" ", "-")
+        assert f"#show-{name}:checked) tbody tr:not(.{name})" in style
+        assert f".badge.{name} " in style
+
+
 @pytest.mark.parametrize("width", [1200, 500])
 def test_the_page_is_not_wider_than_the_screen(report, tmp_path, browser, width):
     """Tables scroll within their frames; the page itself does not."""

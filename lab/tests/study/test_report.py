@@ -12,6 +12,7 @@ from lab.tests.study.toys import METHODS as COMPARED
 
 from de3bert.errors import De3Error
 from de3bert.methods import METHODS
+from de3lab.cli.compare import _shown
 from de3lab.documents import RunRecord, StudyResult
 from de3lab.figures.compare import Series, tells_enough
 from de3lab.study import revisions
@@ -354,6 +355,7 @@ def test_missed_speeds_are_lines():
     line = "one: de3 was asked for 2x and gives 1.82x [1.75, 1.89] on test rows"
     assert off_target_lines(beside()) == [line]
     assert off_target_lines(beside(), "deebert") == []
+    assert line in _shown(beside(), Path("report"))  # what `de3 compare` prints
 
 
 def test_the_latex_table_is_well_formed():
