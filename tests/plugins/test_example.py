@@ -93,7 +93,9 @@ def test_calibrated_exported_and_used_in_new_processes(installed, own, toy_data,
     assert found["score"] > 0.7
     de3("export", own, "--out", "bundle", "--quiet")
     again = json.loads(
-        de3("evaluate", "bundle", "--data", toy_data.test, "--point", "f", "--json", "--quiet")
+        de3.run(
+            "evaluate", "bundle", "--data", toy_data.test, "--point", "f", "--json", "--quiet"
+        ).stdout
     )
     assert again["score"] == pytest.approx(found["score"], abs=0.02)
 
