@@ -63,6 +63,9 @@ def other(demo, tmp_path_factory):
     return copy
 
 
+TOO_FEW = {"alpha"}  # two models are two points, which are no figure
+
+
 @needs_packages
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", list(ASKED))
@@ -77,10 +80,12 @@ def test_on_the_demo_model(de3, demo, other, rows, tmp_path, name):
     asked = [each.format(**places) for each in ASKED[name]]
     said = de3("analyze", name, *asked, "--out", out, "--json", "--quiet")
     assert said.code == 0, said.err
-    assert sorted(path.name for path in out.iterdir()) == FILES
+    drawn = name not in TOO_FEW
+    files = [file for file in FILES if drawn or not file.startswith("figure")]
+    assert sorted(path.name for path in out.iterdir()) == files
     assert said.json == json.loads((out / "result.json").read_text(encoding="utf-8"))
     assert said.json["analysis"] == name
-    assert (out / "figure.png").stat().st_size > 5000
+    assert not drawn or (out / "figure.png").stat().st_size > 5000
     assert _numbers(said.json["numbers"]) > 5
     assert (out / "table.md").read_text(encoding="utf-8").count("|") > 10
 
