@@ -43,20 +43,20 @@ from de3bert.runtime.manifest import is_bundle
 from de3bert.tasks import TASKS, Prediction
 from de3bert.training.fit import fit, is_finished
 from de3bert.training.recipe import recipe_from
-from de3lab.figures.stacking import Series, draw_latency
+from de3lab.figures.stacking import StackedSeries, draw_latency
 from de3lab.tabular import markdown_table
 
 NAMES = ("negative", "positive")
 SERIES = (
-    Series("Hugging Face, torch (with our exits: 2x, 3x)", ("hf", "torch:2x", "torch:3x"), "s"),
-    Series("ONNX Runtime, one graph (fp32, int8)", ("ort", "ort-int8"), "^", (-6, 7)),
-    Series(
+    StackedSeries("Hugging Face, torch (with our exits: 2x, 3x)", ("hf", "torch:2x", "torch:3x"), "s"),
+    StackedSeries("ONNX Runtime, one graph (fp32, int8)", ("ort", "ort-int8"), "^", (-6, 7)),
+    StackedSeries(
         "six-layer model, ONNX Runtime (fp32, int8)",
         ("half-depth:full", "half-depth-int8:full"),
         "D",
     ),
-    Series("ours, fp32", ("ours:full", "ours:2x", "ours:3x"), offset=(4, -12)),
-    Series("ours, int8", ("ours-int8:full", "ours-int8:2x", "ours-int8:3x"), offset=(-2, -14)),
+    StackedSeries("ours, fp32", ("ours:full", "ours:2x", "ours:3x"), offset=(4, -12)),
+    StackedSeries("ours, int8", ("ours-int8:full", "ours-int8:2x", "ours-int8:3x"), offset=(-2, -14)),
 )
 MARKS = {
     "hf": "full", "torch:2x": "2x", "torch:3x": "3x", "ort": "fp32", "ort-int8": "int8",

@@ -122,7 +122,7 @@ class OperatingPoint:
             layer_speedup_interval (95 %, over rows), exit_histogram (layer as text -> rows), data,
             date; with a cost model also predicted_ms and predicted_time_speedup; `guarantee` where
             something is promised, `traffic` where the threshold was fitted to unlabelled texts;
-            `warnings` where there were some. Plain JSON values; `Measured` has their types.
+            `warnings` where there were some. Plain JSON values; `MeasuredScores` has their types.
     """
 
     name: str

@@ -26,7 +26,7 @@ from de3bert.errors import De3Error
 from de3bert.exits.line import shown
 from de3bert.exits.points import VERSION
 
-__all__ = ["Measured", "StoredPoint"]
+__all__ = ["MeasuredScores", "StoredPoint"]
 
 LARGEST = 10**15  # of anything that was measured
 AGAIN = "Calibrate again to write a new one."
@@ -50,7 +50,7 @@ Number = Annotated[float, WrapValidator(lambda value, _: _number(value))]  # 1 d
 Object = dict[str, Any]
 
 
-class Measured(TypedDict, total=False):
+class MeasuredScores(TypedDict, total=False):
     """What a point was measured to give on calibration data. What others add is kept.
 
     Any of these may be missing; one that is there is what its type says.
@@ -94,7 +94,7 @@ class StoredPoint(BaseModel):
     name: StrictStr
     policy: StrictStr
     target: StrictStr
-    measured: Measured
+    measured: MeasuredScores
 
     @classmethod
     def read(cls, document: object) -> StoredPoint:

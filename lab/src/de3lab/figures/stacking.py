@@ -9,11 +9,11 @@ from typing import Any
 
 from de3bert.figures.style import COLOURS, figure
 
-__all__ = ["Series", "draw_latency"]
+__all__ = ["StackedSeries", "draw_latency"]
 
 
 @dataclass(frozen=True)
-class Series:
+class StackedSeries:
     """Rows that belong together: one runtime, joined by a line in the order given."""
 
     label: str
@@ -23,7 +23,7 @@ class Series:
 
 
 def draw_latency(
-    path: str | Path, rows: Sequence[Mapping[str, Any]], series: Sequence[Series], title: str = ""
+    path: str | Path, rows: Sequence[Mapping[str, Any]], series: Sequence[StackedSeries], title: str = ""
 ) -> None:
     """Writes the figure.
 
