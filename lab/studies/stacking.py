@@ -48,7 +48,9 @@ from de3lab.tabular import markdown_table
 
 NAMES = ("negative", "positive")
 SERIES = (
-    StackedSeries("Hugging Face, torch (with our exits: 2x, 3x)", ("hf", "torch:2x", "torch:3x"), "s"),
+    StackedSeries(
+        "Hugging Face, torch (with our exits: 2x, 3x)", ("hf", "torch:2x", "torch:3x"), "s"
+    ),
     StackedSeries("ONNX Runtime, one graph (fp32, int8)", ("ort", "ort-int8"), "^", (-6, 7)),
     StackedSeries(
         "six-layer model, ONNX Runtime (fp32, int8)",
@@ -56,7 +58,9 @@ SERIES = (
         "D",
     ),
     StackedSeries("ours, fp32", ("ours:full", "ours:2x", "ours:3x"), offset=(4, -12)),
-    StackedSeries("ours, int8", ("ours-int8:full", "ours-int8:2x", "ours-int8:3x"), offset=(-2, -14)),
+    StackedSeries(
+        "ours, int8", ("ours-int8:full", "ours-int8:2x", "ours-int8:3x"), offset=(-2, -14)
+    ),
 )
 MARKS = {
     "hf": "full", "torch:2x": "2x", "torch:3x": "3x", "ort": "fp32", "ort-int8": "int8",

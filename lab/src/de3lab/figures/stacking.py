@@ -23,7 +23,10 @@ class StackedSeries:
 
 
 def draw_latency(
-    path: str | Path, rows: Sequence[Mapping[str, Any]], series: Sequence[StackedSeries], title: str = ""
+    path: str | Path,
+    rows: Sequence[Mapping[str, Any]],
+    series: Sequence[StackedSeries],
+    title: str = "",
 ) -> None:
     """Writes the figure.
 
