@@ -38,15 +38,15 @@ def test_the_text_is_that_of_the_stored_results(report):
 def test_readme_counts_the_findings_as_they_are(report):
     said = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     counts = report.counts
-    named = {
-        "yes": "hold",
-        "no": "do not",
-        "not significant": "are not significant",
-        "too few runs": "have too few runs",
-        "by construction": "hold by construction",
-        "not measured": "are not measured",
+    named = {  # of one, of several
+        "yes": ("holds", "hold"),
+        "no": ("does not", "do not"),
+        "not significant": ("is not significant", "are not significant"),
+        "too few runs": ("has too few runs", "have too few runs"),
+        "by construction": ("holds by construction", "hold by construction"),
+        "not measured": ("is not measured", "are not measured"),
     }
     told = ", ".join(
-        f"{counts[holds]} {words}" for holds, words in named.items() if counts.get(holds)
+        f"{count} {named[holds][count > 1]}" for holds in named if (count := counts.get(holds))
     )
     assert f"Of {sum(counts.values())} findings {told}" in said
