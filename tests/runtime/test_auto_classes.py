@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.export.bundles import pointed_model
+from tests.warm import python
 
 import de3bert
 
@@ -41,7 +42,7 @@ ORDERS = {
 
 
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
+    command = [*python("torch"), "-c", code, *map(str, arguments)]
     # The verbs quieten transformers, and tests run them in this process.
     own = {key: value for key, value in os.environ.items() if key != "TRANSFORMERS_VERBOSITY"}
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env=own)

@@ -25,7 +25,7 @@ from de3bert.training.fit import fit, is_finished
 from de3bert.training.recipe import Recipe, recipe_from, recipe_text
 from de3bert.training.sampling import EpochOrder
 
-EPOCHS, PER_EPOCH = 4, 30
+EPOCHS, PER_EPOCH = 3, 30
 
 
 @pytest.fixture(scope="module")

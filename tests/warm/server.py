@@ -1,6 +1,6 @@
 """Imports what is slow to import, then forks a Python process for every client.
 
-    python server.py SOCKET
+    python server.py SOCKET all|torch
 
 A fork is made only from a process with one thread. A minder stands between the server and each
 process: it tells the client how the process ended, and ends it when the client is gone.
@@ -23,12 +23,19 @@ import traceback
 import types
 
 # Not onnxruntime and what reads Parquet: they start threads when imported, and no fork has them.
-LIBRARIES = (
-    "torch", "scipy.optimize", "scipy.linalg", "tokenizers", "safetensors.torch",
-    "transformers.modeling_utils", "transformers.training_args", "transformers.trainer_callback",
-    "transformers.models.auto.modeling_auto", "transformers.models.bert.modeling_bert",
-    "accelerate", "pydantic", "typer", "rich.table", "array_api_compat", "filelock",
+TORCH = (
+    "torch", "torch._dynamo", "torch.distributed.tensor", "scipy.optimize", "scipy.linalg",
+    "huggingface_hub", "tokenizers", "safetensors.torch", "pydantic", "array_api_compat",
+    "filelock",
 )  # fmt: skip
+LIBRARIES = {
+    "torch": TORCH,
+    "all": (
+        *TORCH, "transformers.modeling_utils", "transformers.training_args",
+        "transformers.trainer_callback", "transformers.models.auto.modeling_auto",
+        "transformers.models.bert.modeling_bert", "accelerate", "typer", "rich.table",
+    ),
+}  # fmt: skip
 
 
 # What `de3` sets before it imports them.
@@ -42,7 +49,7 @@ QUIET = {
 def main() -> None:
     sys.path.pop(0)  # this folder
     os.environ.update(QUIET)
-    for name in LIBRARIES:
+    for name in LIBRARIES[sys.argv[2]]:
         importlib.import_module(name)
     gc.freeze()  # a collection in a fork must not write to, and so copy, what all of them share
     if len(os.listdir("/proc/self/task")) > 1:

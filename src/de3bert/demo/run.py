@@ -59,8 +59,8 @@ class Settings:
 
     @classmethod
     def quick(cls) -> Settings:
-        rows = {"train": 600, "calibration": 200, "test": 200}
-        return cls(rows, 1.0, 20, "agree=0.6 confidence=0.8")
+        rows = {"train": 240, "calibration": 120, "test": 120}
+        return cls(rows, 1.0, 10, "agree=0.6 confidence=0.8")
 
     @property
     def targets(self) -> dict[str, str]:
