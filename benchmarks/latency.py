@@ -20,7 +20,7 @@ import logging
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from de3bert.bench.measure import BATCH_SIZES
 from de3bert.exits import Policy
 from de3bert.files import write_json
 from de3bert.machine import machine, versions
+from de3lab.bench.bar import Bar
 from de3lab.bench.course import Course, prepare
 from de3lab.bench.fresh import first_prediction
 from de3lab.bench.imposed import spread
@@ -65,25 +66,6 @@ EAGER = {"fp32": {16: 5.0, 32: 5.0}, "int8": {16: 10.0, 32: 8.0, 128: 6.0}}
 THROUGHPUT = 2.6
 FRESH_SECONDS = 3.0
 FRESH_BYTES = (1.6, 150e6)  # times the bundle's bytes, and so many more
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One promise and what was measured."""
-
-    name: str
-    value: float
-    bar: float
-    at_least: bool = True
-    remark: str = ""
-
-    @property
-    def passed(self) -> bool:
-        return self.value >= self.bar if self.at_least else self.value <= self.bar
-
-    def __str__(self) -> str:
-        verdict, sign = "PASS" if self.passed else "MISS", ">=" if self.at_least else "<="
-        return f"{verdict}  {self.name:<45} {self.value:8.3f}  {sign} {self.bar:<8.4g}{self.remark}"
 
 
 def main() -> int:
