@@ -10,6 +10,7 @@ from typing import Any
 from de3bert.card_metadata import metadata_block
 from de3bert.errors import De3Error
 from de3bert.files import read_json, write_text
+from de3bert.methods.poolings import pooling_words
 from de3bert.printable import cut_list, printable
 from de3bert.tasks import task_of
 
@@ -20,7 +21,7 @@ CARD = """{metadata}
 # {title}
 
 An early-exit {kind}: {classes} classes ({labels}), {depth} layers, an exit after layers
-{exits}. Method `{method}`, pooling `{pooling}`, {prototypes}, on the backbone `{backbone}`.
+{exits}. Method `{method}`, pooling `{pooling}`{built}, {prototypes}, on the backbone `{backbone}`.
 
 ```python
 import de3bert
@@ -103,6 +104,7 @@ def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title:
         exits=", ".join(map(str, config["exit_layers"])),
         method=_code(config["method"]),
         pooling=_code(config["pooling"]),
+        built=_built(config["pooling"]),
         backbone=_code(
             record.get("backbone", config["backbone_config"].get("model_type", "unknown"))
         ),
@@ -174,6 +176,12 @@ def points_table(points: dict[str, Any]) -> str:
         warnings += [f"- {_plain(name)}: {_plain(promise)}"] if promise else []
         warnings += [f"- {_plain(name)}: {_plain(text)}" for text in seen.get("warnings", [])]
     return "\n".join([*lines, *([""] if warnings else []), *warnings])
+
+
+def _built(pooling: str) -> str:
+    """What the pooling makes of the states, where it is one of ours."""
+    words = pooling_words(pooling)
+    return "" if words == pooling else f" ({words})"
 
 
 def _prototypes(config: dict[str, Any]) -> str:

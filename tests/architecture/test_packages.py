@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "printable": set(),
     "progress": set(),
     "files": {"errors", "limits", "locks"},
-    "card": {"card_metadata", "files", "errors", "printable", "tasks"},
+    "card": {"card_metadata", "files", "errors", "methods", "printable", "tasks"},
     "card_metadata": {"printable"},
     "machine": set(),
 }

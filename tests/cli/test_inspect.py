@@ -15,6 +15,7 @@ def test_facts_are_shown_in_words(de3, model_copy, toy_data):
     assert "a row is single texts" in text
     assert "numbers as labels not used as classes" in text
     assert "labels neg, pos" in text
+    assert "pooling mean: mean of the tokens" in text
     found = de3("inspect", model_copy, "--json").json
     assert (found["numbered_labels"], found["text_pairs"]) == (False, False)
     assert found["exit_parameters"] == {"classifiers": 198, "prototypical networks": 3168}

@@ -49,7 +49,12 @@ def both(tmp_path: Path, tiny_tokenizer: Any) -> Build:
 
 @pytest.mark.parametrize(
     ("pooling", "prototypes"),
-    [("mean", "identity"), ("cls", "linear"), ("own_pooler", "identity")],
+    [
+        ("mean", "identity"),
+        ("cls", "linear"),
+        ("own_pooler", "identity"),
+        ("mean_own_pooler", "linear"),
+    ],
 )
 def test_every_pooling_and_kind_of_prototypes(both, pooling, prototypes):
     model, bundle = both(pooling=pooling, prototypes=prototypes)

@@ -117,9 +117,10 @@ def test_a_phase_changes_its_groups_and_nothing_else(name: str, run: Any) -> Non
     assert not model._forward_pre_hooks
 
 
-def test_exits_with_poolers_of_their_own_train_these_too(run: Any) -> None:
+@pytest.mark.parametrize("pooling", ["own_pooler", "mean_own_pooler"])
+def test_exits_with_poolers_of_their_own_train_these_too(run: Any, pooling: str) -> None:
     """The head of DeeBERT's authors: a pooler per exit, which learns with it."""
-    _, schedule = run("deebert", pooling="own_pooler")
+    _, schedule = run("deebert", pooling=pooling)
     check(schedule, OWN_POOLERS)
 
 

@@ -24,6 +24,7 @@ from de3bert.model import EarlyExitForSequenceClassification
 from de3bert.model.building import dropout_of
 from de3bert.model.prototypes import cosine_distance
 
+OWN = ("own_pooler", "mean_own_pooler")
 LABELS = torch.tensor([0, 1, 1])
 build = EarlyExitForSequenceClassification.from_backbone
 
@@ -52,9 +53,10 @@ def test_exits_of_bert_base_cost_what_the_paper_says(
     assert size(model) - total - final_head == 109_482_240  # the pooler is now the pooling's
 
 
-def test_a_pooler_per_exit_is_counted() -> None:
+@pytest.mark.parametrize("pooling", OWN)
+def test_a_pooler_per_exit_is_counted(pooling: str) -> None:
     with torch.device("meta"):
-        model = build(BertModel(BertConfig()), num_labels=2, pooling="own_pooler")
+        model = build(BertModel(BertConfig()), num_labels=2, pooling=pooling)
     assert model.exit_parameters()["poolers"] == 11 * 590_592
 
 
@@ -81,7 +83,7 @@ def test_pooling_follows_the_backbone(tmp_path: Path) -> None:
     assert pooling(inside) == "shared_pooler"
 
 
-@pytest.mark.parametrize("pooling", ["shared_pooler", "own_pooler", "mean", "cls"])
+@pytest.mark.parametrize("pooling", ["shared_pooler", *OWN, "mean", "cls"])
 def test_pretrained_weights_are_kept_bit_for_bit(pooling: str, tmp_path: Path) -> None:
     original = tiny_bert()
     original.save_pretrained(tmp_path)
@@ -93,13 +95,62 @@ def test_pretrained_weights_are_kept_bit_for_bit(pooling: str, tmp_path: Path) -
         assert torch.equal(model.encoder.backbone.embeddings.state_dict()[name], weight)
     poolers = {
         "shared_pooler": lambda: [model.pooling.dense],
-        "own_pooler": lambda: list(model.pooling.dense),
+        **dict.fromkeys(OWN, lambda: list(model.pooling.dense)),
     }.get(pooling, list)()
-    assert len(poolers) == {"shared_pooler": 1, "own_pooler": 3}.get(pooling, 0)
+    assert len(poolers) == {"shared_pooler": 1, **dict.fromkeys(OWN, 3)}.get(pooling, 0)
     for pooler in poolers:
         assert torch.equal(pooler.weight, original.pooler.dense.weight)
         assert torch.equal(pooler.bias, original.pooler.dense.bias)
         assert pooler.weight is not original.pooler.dense.weight
+
+
+# Method, options, what is asked for -> pooling on a BERT and on a sentence embedder, and whether the
+# poolers are the backbone's.
+BUILT = [
+    ("gpfee", {}, None, "own_pooler", "mean_own_pooler", False),
+    ("gpfee", {}, "mean", "mean_own_pooler", "mean_own_pooler", False),
+    ("gpfee", {"poolers": "copied"}, "cls", "own_pooler", "own_pooler", True),
+    ("gpfee", {"poolers": "none"}, None, "shared_pooler", "mean", True),
+    ("berxit", {}, None, "own_pooler", "mean_own_pooler", True),
+    ("berxit", {"poolers": "fresh"}, "mean", "mean_own_pooler", "mean_own_pooler", False),
+    ("berxit", {"poolers": "none"}, "mean", "mean", "mean", True),
+    ("deebert", {}, None, "shared_pooler", "mean", True),
+    ("deebert", {}, "mean_own_pooler", "mean_own_pooler", "mean_own_pooler", True),
+    ("deebert", {"poolers": "copied"}, None, "own_pooler", "mean_own_pooler", True),
+    ("cascadebert", {}, None, "own_pooler", "mean_own_pooler", True),
+]
+
+
+@pytest.mark.parametrize(("method", "options", "asked", "plain", "embedder", "copied"), BUILT)
+def test_poolers_of_a_methods_own_stand_on_what_the_backbone_is_read_by(
+    method: str,
+    options: dict[str, str],
+    asked: str | None,
+    plain: str,
+    embedder: str,
+    copied: bool,
+    tmp_path: Path,
+) -> None:
+    original = tiny_bert()
+    for name, expected in (("plain", plain), ("gte-tiny", embedder)):
+        original.save_pretrained(tmp_path / name)
+        model = build(tmp_path / name, num_labels=2, method=method, pooling=asked, **options)
+        assert model.config.pooling == expected
+        own = "own" in expected
+        poolers = list(model.pooling.dense) if own else list(model.pooling.children())
+        for pooler in poolers:
+            assert torch.equal(pooler.weight, original.pooler.dense.weight) == copied
+        assert model.pooling.fresh == (own and not copied)  # then they learn at the heads' rate
+        added = len(poolers) - 1 if own else 0
+        assert model.exit_parameters().get("poolers", 0) == added * (32 * 32 + 32)
+
+
+def test_an_untrained_pooler_is_copied_by_nobody(tmp_path: Path) -> None:
+    BertForMaskedLM(tiny_bert().config).save_pretrained(tmp_path)
+    model = build(tmp_path, num_labels=2, method="berxit")
+    first, second, _ = model.pooling.dense
+    assert (model.config.pooling, model.pooling.fresh) == ("mean_own_pooler", True)
+    assert not torch.equal(first.weight, second.weight)
 
 
 def test_parts_that_were_put_into_the_backbone_later_are_kept_too() -> None:
@@ -232,24 +283,23 @@ def test_dropout_acts_on_the_classifier_alone() -> None:
     assert not torch.equal(first.exit_logits, second.exit_logits)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean", "shared_pooler", "own_pooler"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "shared_pooler", *OWN])
 def test_poolings_agree_with_their_definition(pooling: str) -> None:
     model = build(tiny_bert(), num_labels=2, pooling=pooling)
     hidden, mask = torch.randn(3, 7, 32), batch()["attention_mask"]
     with torch.no_grad():
         found = model.pooling(hidden, mask, 1)
         for row, length in enumerate((7, 4, 2)):
-            first = hidden[row, 0]
-            if pooling == "cls":
-                expected = first
-            elif pooling == "mean":
+            expected = hidden[row, 0]
+            if pooling.startswith("mean"):
                 expected = sum(hidden[row, token] for token in range(length)) / length
-            else:
-                dense = (
-                    model.pooling.dense if pooling == "shared_pooler" else model.pooling.dense[1]
-                )
-                expected = torch.tanh(dense.weight @ first + dense.bias)
+            if pooling.endswith("pooler"):
+                dense = model.pooling.dense
+                dense = dense if pooling == "shared_pooler" else dense[1]
+                expected = torch.tanh(dense.weight @ expected + dense.bias)
             torch.testing.assert_close(found[row], expected)
+        weights = model.pooling.weights(mask, hidden.dtype)
+        assert torch.equal(model.pooling.read(hidden, weights, 1), found)
 
 
 # --- wrong requests

@@ -295,7 +295,7 @@ def test_the_recipe_decides_whether_batches_are_grouped(small, tmp_path, monkeyp
     assert all((group is not None) == wanted for group in seen)
 
 
-@pytest.mark.parametrize("method", ["de3", "leebert"])
+@pytest.mark.parametrize("method", ["de3", "leebert", "gpfee"])
 def test_heads_learn_at_their_own_rate(small, tmp_path, monkeypatch, method):
     from de3bert.training.trainer import OrderedTrainer
 
@@ -314,7 +314,11 @@ def test_heads_learn_at_their_own_rate(small, tmp_path, monkeypatch, method):
     monkeypatch.setattr(OrderedTrainer, "create_optimizer", spy)
     lines = ["train.learning_rate=0.001", "train.head_rate=20", f"method={method}"]
     fit(recipe_from({**small, "method_options": {}}, lines), tmp_path / "m", progress=False)
-    own = {"projectors": {0.001}} if method == "de3" else {"objective": {0.01}}
+    own = {
+        "de3": {"projectors": {0.001}},
+        "leebert": {"objective": {0.01}},
+        "gpfee": {"pooling": {0.02}},  # poolers that start from nothing
+    }[method]
     assert rates == {"encoder": {0.001}, "heads": {0.02}, **own}
 
 

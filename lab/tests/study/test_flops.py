@@ -60,6 +60,7 @@ def test_the_overhead_of_a_de3_exit():
         ({}, 2 * 8 * 2, 2 * 8 * 2),
         ({"pooling": "own_pooler"}, 2 * 8 * 2 + 2 * 64, 2 * 8 * 2 + 2 * 64),
         ({"pooling": "shared_pooler"}, 2 * 8 * 2 + 2 * 64, 2 * 8 * 2 + 2 * 64),
+        ({"pooling": "mean_own_pooler"}, 2 * 8 * 2 + 2 * 64, 2 * 8 * 2 + 2 * 64),
         ({"prototypes": "identity"}, 2 * 8 * 2 + 12 * 8, 2 * 8 * 2),
         ({"router": "lte"}, 2 * 8 * 2 + 2 * 8, 2 * 8 * 2),
         ({"router": "policy"}, 2 * 8 * 2 + 2 * 8 * 32 + 2 * 32, 2 * 8 * 2),

@@ -132,6 +132,7 @@ def test_what_changes_no_result_changes_no_name(toy_data):
         {**plain, "keep_models": False},
         {**plain, "method": {"de3": {"alpha": 0.1}}},  # its default
         {**plain, "method": {"joint-entropy": {}}},
+        {**plain, "methods": ["de3", "deebert"], "method": {"deebert": {"poolers": "none"}}},
         changed_task(plain, metrics=["macro_f1"]),
         changed_task(plain, test={"other": str(toy_data.test)}),
     ]
@@ -153,6 +154,15 @@ def test_pooling_is_the_same_for_all_unless_named(toy_data):
     assert [job.pooling for job in plan(spec)[:2]] == ["mean", "cls"]
     assert plan(spec)[1].options == {}
     assert plan(spec)[1].recipe().pooling == "cls"
+
+
+def test_an_option_that_leaves_out_what_there_was_not_names_no_other_training(toy_data):
+    def named(**options):
+        spec = spec_of("bb", toy_data, methods=["deebert", "de3"], method={"deebert": options})
+        return plan(spec)[0].settings()["options"]
+
+    assert named() == named(poolers="none") == {}  # as in records from before the option
+    assert named(poolers="copied") == {"poolers": "copied"}
 
 
 def test_prototypes_are_refreshed_where_there_are_any(toy_data):

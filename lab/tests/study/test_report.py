@@ -23,7 +23,7 @@ from de3lab.study.report import write_report
 from de3lab.study.revisions import Revision
 from de3lab.study.side_tables import off_target_lines, side_tables
 from de3lab.study.spec import load_study
-from de3lab.study.tables import blocks_of, markdown, tex
+from de3lab.study.tables import blocks_of, doubts_of, markdown, tex
 
 FILES = {
     "index.html", "ranks.png", "ranks.svg", "runs", "study.json", "table.md", "table.tex",
@@ -289,6 +289,46 @@ def test_the_markdown_table():
     assert "| late | 99.0 [n = 1] | - | - |" in lines
     assert "| lee (withdrawn) | 95.0 ± 1.0 | - | - |" in lines
     assert "lee is withdrawn until it is trained again: it slept." in lines
+
+
+def test_what_exits_read_is_said_where_methods_differ():
+    def said(*methods):
+        exits = {"one": {each["name"]: {"1": 0.5} for each in methods}}
+        tasks = [made.task("one")]
+        return "\n".join(doubts_of(made.study_result(methods=methods, exits=exits, tasks=tasks)))
+
+    def method(name, declared, *built):
+        return made.method(
+            name, pooling="mean", declared_pooling=declared, built_poolings=list(built)
+        )
+
+    plain = [method(name, None, "mean") for name in ("de3", "pcee")]
+    assert "read" not in said(*plain)
+    assert said(*plain, method("gpfee", "own_pooler", "mean_own_pooler")) == (
+        "Exits read: mean of the tokens; mean of the tokens + own dense per exit in gpfee."
+    )
+    without = "Built without what they are declared with: gpfee (first token + own dense per exit)."
+    assert said(*plain, method("gpfee", "own_pooler", "mean")) == without
+    assert said(*plain, method("gpfee", "own_pooler")) == without  # of a result from before
+    both = said(*plain, method("gpfee", "own_pooler", "mean", "mean_own_pooler"))
+    assert "mean of the tokens or mean of the tokens + own dense per exit in gpfee." in both
+    assert without in both
+
+
+def test_what_was_built_is_read_off_the_model(alone, finished_copy):
+    place = finished_copy / "report"
+    found = write_report(alone, place, exact=False)
+    assert {each.name: each.built_poolings for each in found.methods} == dict.fromkeys(
+        COMPARED, ["mean"]
+    )
+    for path in (place / "runs").glob("*-de3-*"):
+        record = RunRecord.read(path)
+        assert record.pooling == "mean"
+        record.model_copy(update={"pooling": "mean_own_pooler"}).write(path)
+    for path in (place / "runs").glob("*-full-*"):  # from before it was recorded
+        RunRecord.read(path).model_copy(update={"pooling": None}).write(path)
+    built = {e.name: e.built_poolings for e in write_report(alone, place, exact=False).methods}
+    assert (built["de3"], built["full"]) == (["mean_own_pooler"], ["mean"])
 
 
 def test_a_method_alone_is_not_the_best():

@@ -8,6 +8,7 @@ from typing import Any
 from de3bert.cli.options import Backend, Json, Model, Quiet
 from de3bert.cli.output import Voice, brief, grid
 from de3bert.limits import shown_size
+from de3bert.methods.poolings import pooling_words
 from de3bert.printable import cut_list
 
 EXAMPLE = "Example: de3 inspect runs/demo/model"
@@ -25,6 +26,7 @@ MEANINGS: dict[str, Callable[[Any], str]] = {
     "numbered_labels": lambda known: (
         "0, 1, 2 ... are the classes in this order" if known else "not used as classes"
     ),
+    "pooling": lambda name: name if (words := pooling_words(name)) == name else f"{name}: {words}",
     "text_pairs": lambda pairs: (
         "not known" if pairs is None else "pairs of texts" if pairs else "single texts"
     ),

@@ -82,6 +82,9 @@ def _details(found: dict[str, Any]) -> list[Any]:
     ]
     for part in ("pooling", "heads", "prototypes", "router", "depth", "token_exits"):
         lines.append(f"  {part.replace('_', ' ')}: {found[part]}")
+    if reads := found["reads"]:
+        by_mean = f"{reads['mean']} (sentence embedders)"
+        lines.append(f"  exits read: {reads['shared_pooler']} (BERT); {by_mean}")
     lines.append(f"  leaves by: {', '.join(found['families'])}")
     if found["lambdas"]:
         lines.append(f"  lambda: calibration chooses among {found['lambdas']}")

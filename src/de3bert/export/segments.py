@@ -22,7 +22,6 @@ from de3bert.export.templates import module_kind
 from de3bert.model import EarlyExitModel
 from de3bert.model.encoder import Call, Prepared
 from de3bert.model.heads import Reading
-from de3bert.model.pooling import MeanPooling
 from de3bert.model.prototypes import TINY
 from de3bert.tasks import TASKS
 
@@ -69,10 +68,8 @@ class Stretch(nn.Module):
         read = model.encoder.readable(hidden, self.last)
         if self.per_token:
             pooled = read  # a word is its first token, there is nothing to pool
-        elif isinstance(model.pooling, MeanPooling):
-            pooled = torch.bmm(pool.unsqueeze(1), read).squeeze(1)
         else:
-            pooled = model.pooling(read, pool, model.exit_index(self.last))
+            pooled = model.pooling.read(read, pool, model.exit_index(self.last))
         mask = (pool > 0).long() if model.heads.reads_tokens else pool
         logits = model.classify(Reading(pooled, memory, read, mask), self.last)
         if self.final:
@@ -144,7 +141,7 @@ class Start(Stretch):
         prepared = self.model.encoder.prepare(
             input_ids, attention_mask, token_type_ids=token_type_ids
         )
-        pool = pool_weights(self.model, attention_mask)
+        pool = self.model.pooling.weights(attention_mask, self.model.dtype)
         results = self.run(prepared, prepared.embedded, pool)
         let_halt(self.model, prepared, input_ids)
         return results if self.final else (*results, *context(prepared, pool))
@@ -235,13 +232,6 @@ def let_halt(model: Model, prepared: Prepared, ids: Tensor) -> None:
         prepared.token_layers = torch.full_like(ids, model.encoder.depth)
 
 
-def pool_weights(model: Model, mask: Tensor) -> Tensor:
-    """What each token weighs in the mean, (rows, tokens); the plain mask for other poolings."""
-    return (
-        MeanPooling.weights(mask, model.dtype) if isinstance(model.pooling, MeanPooling) else mask
-    )
-
-
 def call_tensors(prepared: Prepared) -> list[Tensor]:
     """The distinct tensors that the layers are called with, in order of first use.
 
@@ -283,7 +273,8 @@ def context_axes(model: Model) -> list[Axes]:
         mask[0, -1] = 0  # unpadded batches get no mask at all
         prepared = model.encoder.prepare(ids, mask)
         let_halt(model, prepared, ids)
-        tried.append([t.shape for t in context(prepared, pool_weights(model, mask))])
+        weights = model.pooling.weights(mask, model.dtype)
+        tried.append([tensor.shape for tensor in context(prepared, weights)])
     return [_axes(small, large, sizes) for small, large in zip(*tried, strict=True)]
 
 

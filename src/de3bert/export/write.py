@@ -19,7 +19,6 @@ from de3bert.export.segments import (
     context_axes,
     context_names,
     let_halt,
-    pool_weights,
     program_kind,
     stretches,
 )
@@ -53,7 +52,7 @@ class GraphWriter:
         self.axes = context_axes(model)
         self.prepared = model.encoder.prepare(**self.inputs)
         let_halt(model, self.prepared, self.inputs["input_ids"])
-        pool = pool_weights(model, self.inputs["attention_mask"])
+        pool = model.pooling.weights(self.inputs["attention_mask"], model.dtype)
         self.context = context(self.prepared, pool)
         self.names = context_names(model, len(self.axes))
         self.templates = Templates(program_kind(model), templates)

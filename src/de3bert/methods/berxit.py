@@ -21,5 +21,6 @@ METHODS.add(
         families=("certainty",),
         pooling="own_pooler",
         router="lte",
+        options={"poolers": "copied"},  # of every exit; "none" leaves them out
     ),
 )

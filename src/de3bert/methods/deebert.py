@@ -15,5 +15,6 @@ METHODS.add(
             Phase((Term("cross_entropy", exits="internal"),), name="exits", trains=("internal",)),
         ),
         families=("entropy",),
+        options={"poolers": "none"},  # the original head has a "copied" one per exit
     ),
 )

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from de3bert.exits.calibrate import LAMBDA_GRID
-from de3bert.methods import METHODS
+from de3bert.methods import METHODS, Method
+from de3bert.methods.poolings import chosen_pooling, pooler_start, pooling_words
 
 __all__ = ["describe"]
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Everything about a method, as JSON."""
+    """Everything about a method, as JSON.
+
+    `reads` is there where exits have poolers of their own: what they read on a backbone with a
+    trained pooler, and on one that is read by its mean, such as a sentence embedder.
+    """
     method = METHODS[name]
     return {
         "name": method.name,
@@ -19,6 +24,7 @@ def describe(name: str) -> dict[str, Any]:
         "summary": method.summary,
         "citation": method.citation,
         "pooling": method.pooling or "what fits the backbone",
+        "reads": _reads(method),
         "heads": method.heads,
         "prototypes": method.prototypes,
         "router": method.router,
@@ -48,3 +54,10 @@ def describe(name: str) -> dict[str, Any]:
         ],
         "options": dict(method.options),
     }
+
+
+def _reads(method: Method) -> dict[str, str] | None:
+    if pooler_start(method, method.options) == "none":
+        return None
+    fitting = ("shared_pooler", "mean")
+    return {each: pooling_words(chosen_pooling(method, method.options, each)) for each in fitting}

@@ -12,7 +12,6 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.methods import Method
 from de3bert.methods.method import OptionValue
 from de3bert.model.attached_head import OriginalHead, taken_apart
-from de3bert.model.backbone import Backbone
 from de3bert.model.cascade import make_encoder
 from de3bert.model.config import EarlyExitConfig, PrototypeKind
 from de3bert.model.encoder import Encoder
@@ -25,7 +24,6 @@ from de3bert.registry import unknown
 __all__ = [
     "checked_options",
     "checked_prototypes",
-    "chosen_pooling",
     "dropout_of",
     "empty_parts",
     "fitting_length",
@@ -129,10 +127,3 @@ OFFSET_POSITIONS = {
     "xlm-roberta-xl",
     "xmod",
 }
-
-
-def chosen_pooling(method: Method, backbone: Backbone) -> str:
-    """The method's pooling, except that a pooler needs a backbone that was trained with one."""
-    if method.pooling is not None and backbone.default_pooling != "mean":
-        return method.pooling
-    return backbone.default_pooling

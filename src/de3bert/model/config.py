@@ -27,7 +27,7 @@ class EarlyExitConfig(PreTrainedConfig):
             `token-classification`.
         method: the declaration the model was built from.
         method_options: its resolved options (alpha, dar, gamma, lambda ...).
-        pooling: `cls`, `mean`, `shared_pooler` or `own_pooler`.
+        pooling: what an exit reads, see `de3bert.methods.poolings`.
         prototypes: `linear` (the paper's), `identity` ("w/o PN") or `none`.
         heads: how logits come from the states: `linear`, `fused`, `attention`, `mixed`, or
             `attached` where the last is that of a classifier from elsewhere.

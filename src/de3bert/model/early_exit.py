@@ -15,12 +15,12 @@ from transformers import initialization as init
 
 from de3bert.errors import UsageError
 from de3bert.methods import METHODS
+from de3bert.methods.poolings import chosen_pooling, pooler_start
 from de3bert.model.attached_head import OriginalHead
 from de3bert.model.backbone import load_backbone
 from de3bert.model.building import (
     checked_options,
     checked_prototypes,
-    chosen_pooling,
     dropout_of,
     empty_parts,
     fitting_length,
@@ -124,7 +124,7 @@ class EarlyExitModel(PreTrainedModel):
             backbone: hub id, folder or module; a module's layers are taken over, not copied.
             num_labels: number of classes, unless `labels` names them.
             method: a declaration from `de3bert.methods`; `**options` are its options.
-            pooling: None takes what fits the backbone.
+            pooling: what is read; None takes what fits the backbone (`methods.poolings`).
             prototypes: `linear`, `identity` or `none`; None takes the method's.
             exit_layers: layers with an exit, counted from 1; None puts one after every layer.
             trust_remote_code: runs Python code that comes with the backbone.
@@ -160,7 +160,7 @@ class EarlyExitModel(PreTrainedModel):
             task=declared.task,
             method=method,
             method_options=resolved,
-            pooling=pooling or chosen_pooling(declared, loaded),
+            pooling=chosen_pooling(declared, resolved, loaded.default_pooling, pooling),
             prototypes=kind,
             heads=declared.heads,
             router=declared.router,
@@ -179,7 +179,7 @@ class EarlyExitModel(PreTrainedModel):
             )
         leave_weights(encoder)
         model = MODELS[declared.task](config, encoder)
-        if loaded.pooler is not None:
+        if loaded.pooler is not None and pooler_start(declared, resolved) != "fresh":
             model.pooling.start_from(loaded.pooler)
         return model.eval()
 

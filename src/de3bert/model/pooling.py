@@ -13,13 +13,28 @@ __all__ = ["POOLINGS", "Pooling"]
 
 
 class Pooling(nn.Module, ABC):
-    """Base of all poolings: (rows, tokens, hidden) and mask (rows, tokens) to (rows, hidden)."""
+    """Base of all poolings: (rows, tokens, hidden) and mask (rows, tokens) to (rows, hidden).
+
+    Attributes:
+        fresh: no pretraining has touched its weights: they learn at the rate of the heads.
+    """
+
+    fresh = False
 
     def __init__(self, hidden_size: int, exits: int) -> None:
         super().__init__()
 
     @abstractmethod
     def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor: ...
+
+    def weights(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
+        """What of the mask is the same at every exit: made once, and handed to `read`."""
+        return mask
+
+    def read(self, hidden: Tensor, weights: Tensor, exit_index: int) -> Tensor:
+        """The same as `forward`, of what `weights` gives."""
+        vector: Tensor = self(hidden, weights, exit_index)
+        return vector
 
     def start_from(self, pooler: nn.Linear) -> None:
         """Takes over the backbone's trained pooler, where this pooling has one."""
@@ -30,6 +45,17 @@ class Pooling(nn.Module, ABC):
 
 
 POOLINGS: Registry[type[Pooling]] = Registry("pooling")
+
+
+def mean_weights(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """What each token weighs in the mean: 1 / length, or 0 for padding. (rows, tokens)"""
+    present = mask.to(dtype)
+    return present / present.sum(1, keepdim=True).clamp_min(1.0)
+
+
+def weighted(hidden: Tensor, weights: Tensor) -> Tensor:
+    """The sum of states by weights (rows, tokens), as one product. (rows, hidden)"""
+    return torch.bmm(weights.unsqueeze(1), hidden).squeeze(1)
 
 
 @POOLINGS.register("cls")
@@ -45,13 +71,13 @@ class MeanPooling(Pooling):
     """The mean over the text's tokens. Fits encoders that were trained as sentence embedders."""
 
     def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
-        return torch.bmm(self.weights(mask, hidden.dtype).unsqueeze(1), hidden).squeeze(1)
+        return self.read(hidden, self.weights(mask, hidden.dtype), exit_index)
 
-    @staticmethod
-    def weights(mask: Tensor, dtype: torch.dtype) -> Tensor:
-        """What each token weighs: 1 / length, or 0 for padding. (rows, tokens)"""
-        present = mask.to(dtype)
-        return present / present.sum(1, keepdim=True).clamp_min(1.0)
+    def weights(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
+        return mean_weights(mask, dtype)
+
+    def read(self, hidden: Tensor, weights: Tensor, exit_index: int) -> Tensor:
+        return weighted(hidden, weights)
 
 
 @POOLINGS.register("shared_pooler")
@@ -75,14 +101,30 @@ class OwnPooler(Pooling):
 
     def __init__(self, hidden_size: int, exits: int) -> None:
         super().__init__(hidden_size, exits)
+        self.fresh = True
         self.dense = nn.ModuleList(nn.Linear(hidden_size, hidden_size) for _ in range(exits))
 
     def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
         return torch.tanh(self.dense[exit_index](hidden[:, 0]))
 
     def start_from(self, pooler: nn.Linear) -> None:
+        self.fresh = False
         for dense in self.dense:
             dense.load_state_dict(pooler.state_dict())
 
     def internal_parts(self) -> list[nn.Module]:
         return list(self.dense[:-1])
+
+
+@POOLINGS.register("mean_own_pooler")
+class MeanOwnPooler(OwnPooler):
+    """tanh(W_m s + b_m) of the mean s over the tokens: a pooler per exit for sentence embedders."""
+
+    def forward(self, hidden: Tensor, mask: Tensor, exit_index: int) -> Tensor:
+        return self.read(hidden, self.weights(mask, hidden.dtype), exit_index)
+
+    def weights(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
+        return mean_weights(mask, dtype)
+
+    def read(self, hidden: Tensor, weights: Tensor, exit_index: int) -> Tensor:
+        return torch.tanh(self.dense[exit_index](weighted(hidden, weights)))

@@ -8,6 +8,7 @@ import torch
 from transformers import BertConfig
 
 from de3bert.methods import METHODS, Method
+from de3bert.methods.poolings import chosen_pooling
 from de3bert.model import EarlyExitModel
 from de3bert.model.config import EarlyExitConfig
 from de3bert.model.depth import DEPTHS
@@ -31,7 +32,7 @@ def exit_parameters(name: str) -> dict[str, int]:
         backbone_config=BertConfig(hidden_size=STANDARD["hidden"], num_hidden_layers=depth),
         method=name,
         method_options=options,
-        pooling=method.pooling or "shared_pooler",
+        pooling=chosen_pooling(method, options, "shared_pooler"),
         prototypes=method.prototypes,
         heads=method.heads,
         router=method.router,

@@ -133,6 +133,8 @@ class RunRecord(Document):
     Attributes:
         revision: of the method at that time; results of older ones are withdrawn
             (`de3lab.study.revisions`).
+        pooling: what the model's exits read, as it was built; None in older records, whose models
+            were built with the pooling of the settings.
     """
 
     FORMAT: ClassVar[str] = "de3bert-run"
@@ -149,6 +151,7 @@ class RunRecord(Document):
     versions: dict[str, str]
     date: str
     backbone: str
+    pooling: str | None = None
     settings: dict[str, Any]
     sha256: dict[str, str]
     rows: dict[str, int]
@@ -161,6 +164,12 @@ class RunRecord(Document):
     flops: FlopCounts | None
     scored_as: ScoredAs
     methods: dict[str, MethodScores]
+
+    @property
+    def built_pooling(self) -> str | None:
+        """What the exits of the model read, as far as it is known."""
+        asked: str | None = self.settings.get("pooling")
+        return self.pooling or asked
 
     @property
     def identity(self) -> tuple[str, str, int]:

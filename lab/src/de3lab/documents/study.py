@@ -44,7 +44,8 @@ class MethodFacts(Part):
         ranked: whether it is ranked and tested. The oracle, which reads labels, is only shown, and
             so is a method that is withdrawn.
         withdrawn: why its results do not count, where they do not.
-        pooling: what the study gave it; `declared_pooling` is its own, None for what fits.
+        pooling: what the study gave it; `declared_pooling` is its own, None for what fits, and
+            `built_poolings` is what the finished models have: several where older ones had another.
     """
 
     name: str
@@ -56,6 +57,7 @@ class MethodFacts(Part):
     withdrawn: str | None = None
     pooling: str | None = None
     declared_pooling: str | None = None
+    built_poolings: list[str] = []
 
 
 class TaskFacts(Part):

@@ -37,10 +37,11 @@ __all__ = [
     "layer",
     "linear",
     "modules_of",
+    "pooler",
 ]
 
 NORM = 8  # per element: mean, variance, scale and shift, each counted twice
-POOLERS = ("shared_pooler", "own_pooler")
+POOLERS = ("shared_pooler", "own_pooler", "mean_own_pooler")  # one dense layer at an exit
 
 Result = TypeVar("Result")
 
@@ -70,6 +71,12 @@ def layer(
 def edr(hidden: int) -> float:
     """Two cosine distances, each a product and two norms: 12 d."""
     return 12.0 * hidden
+
+
+def pooler(anatomy: Anatomy) -> float:
+    """The dense layer of a pooler, 2 d^2; the mean that it may read is no module of the paper's."""
+    hidden = anatomy.hidden
+    return linear(hidden, hidden) if anatomy.pooling in POOLERS else 0.0
 
 
 @dataclass(frozen=True)
@@ -180,7 +187,7 @@ def exit_costs(anatomy: Anatomy, tokens: float) -> list[float]:
 def _exit_costs(anatomy: Anatomy, tokens: int) -> list[float]:
     return [
         parts["head"]
-        + (parts["pooling"] if anatomy.pooling in POOLERS else 0.0)
+        + pooler(anatomy)
         + parts.get("projection", 0.0)
         + (edr(anatomy.hidden) if "distances" in parts else 0.0)
         + parts.get("router", 0.0)
@@ -212,7 +219,7 @@ def modules_of(anatomy: Anatomy, tokens: int) -> dict[str, float]:
         "encoder layer": layer(anatomy.hidden, anatomy.inner, tokens),
     }
     if anatomy.pooling in POOLERS:
-        found["pooler"] = last["pooling"]
+        found["pooler"] = pooler(anatomy)
     found["prediction head"] = last["head"]
     if len(exits) > 1:
         if "projection" in first:

@@ -26,7 +26,9 @@ ALWAYS = (  # the settings that count even at their default; of others only thos
 )  # fmt: skip
 
 
-NEUTRAL = {"head_rate": 1.0}  # what it means that an older run does not name a setting
+# What it means that an older run does not name a setting or an option.
+NEUTRAL = {"head_rate": 1.0}
+NEUTRAL_OPTIONS: Mapping[str, float | str] = {"poolers": "none"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ class Job:
         """The options that the study gives the method."""
         return self.spec.options_of(self.training)
 
+    def _resolved(self) -> dict[str, float | str]:
+        """The options of the method, but for those that older methods had not and do without."""
+        every = METHODS[self.training].resolve(self.options)
+        return {name: v for name, v in every.items() if NEUTRAL_OPTIONS.get(name) != v}
+
     def settings(self) -> dict[str, Any]:
         """All that changes the result, except the content of files. No path is among it."""
         task, every, revision = self.task, self.train.model_dump(), revision_of(self.training)
@@ -81,7 +88,7 @@ class Job:
         changed = {name: value for name, value in every.items() if value != usual[name]}
         return {
             "method": self.training,
-            "options": METHODS[self.training].resolve(self.options),
+            "options": self._resolved(),
             "pooling": self.pooling,
             "rows": task.rows,
             "calibration_rows": task.calibration_rows,

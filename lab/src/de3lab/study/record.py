@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from de3bert.exits.trace import Trace
+from de3bert.files import read_json
 from de3bert.machine import machine, versions
 from de3lab.documents import RunRecord, ScoredAs
 from de3lab.study.flops import Anatomy, flops_of
@@ -45,7 +45,8 @@ def build_record(
 ) -> RunRecord:
     """Everything about a finished run, from its folder: the model's own record, and the traces."""
     main = read_traces(job, folder)[1][job.task.main_test]
-    trained = json.loads((folder / "model" / "training.json").read_text(encoding="utf-8"))
+    model = folder / "model"
+    trained, config = (read_json(model / name) for name in ("training.json", "config.json"))
     record = RunRecord.made(
         key=key,
         task=job.task.name,
@@ -58,6 +59,7 @@ def build_record(
         versions=versions(),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         backbone=job.spec.backbone,
+        pooling=config["pooling"],
         settings=job.settings(),
         sha256=dict(hashes),
         rows=dict(rows),
@@ -66,7 +68,7 @@ def build_record(
         base_depth=main.base,
         label_names=list(main.label_names),
         exit_accuracy={},
-        parameters=parameters_of(folder / "model"),
+        parameters=parameters_of(model),
         flops=None,
         scored_as=scored_as(job),
         methods={},

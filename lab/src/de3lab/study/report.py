@@ -131,6 +131,7 @@ def _method(study: Study, name: str, results: Results) -> dict[str, Any]:
         "withdrawn": results.withdrawn.get(name),
         "pooling": job.pooling,
         "declared_pooling": METHODS[training].pooling,
+        "built_poolings": results.built_poolings(name),
     }
 
 

@@ -66,6 +66,11 @@ class Results:
         }
         return {method: reason for method, reason in reasons.items() if reason is not None}
 
+    def built_poolings(self, method: str) -> list[str]:
+        """What the exits of a method's finished models read, by name."""
+        records = (record for (_, name, _), record in self.records_of.items() if name == method)
+        return sorted({record.built_pooling for record in records} - {None})
+
     @property
     def ranked(self) -> list[str]:
         """The methods that are compared: not the oracle, nor what is withdrawn."""

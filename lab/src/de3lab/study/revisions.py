@@ -29,12 +29,18 @@ class Revision:
     reason: str
 
 
+WITHOUT_POOLERS = (
+    "its exits read the plain mean of the tokens, without the pooler of its own that each has in "
+    "the authors' code"
+)
 REVISIONS: Mapping[str, Revision] = {
     "leebert": Revision(
         2,
         "its learned weights collapsed in training: they only fell for the exits whose loss was "
         "large, so that shallow exits hardly learned",
     ),
+    "gpfee": Revision(2, WITHOUT_POOLERS),
+    "berxit": Revision(2, WITHOUT_POOLERS),
 }
 
 

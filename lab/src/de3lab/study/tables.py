@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from de3bert.methods.poolings import pooling_words
 from de3lab.documents import StudyResult
 from de3lab.documents.study import Mean, PointMean, Score
 from de3lab.study.side_tables import side_tables
@@ -105,22 +106,25 @@ def doubts_of(document: StudyResult) -> list[str]:
         )
     if document.paper_grid:
         said.append("Lambda is chosen among the paper's weights, without 0 (entropy).")
-    built = [
-        f"{each.name} ({each.declared_pooling})"
-        for each in document.methods
-        if each.declared_pooling not in (None, each.pooling)
-        and each.name in _shown_methods(document)
-    ]
-    if built:
-        pooling = next(each.pooling for each in document.methods)
-        said.append(
-            f"All read states by the pooling {pooling}; declared with another: {', '.join(built)}."
-        )
+    return [*said, *_what_exits_read(document)]
+
+
+def _what_exits_read(document: StudyResult) -> list[str]:
+    """What each method was built with, where that is not the same for all; and what it lacks."""
+    shown = {name for found in document.exits.values() for name in found}
+    built: dict[str, list[str]] = {}
+    lacking = []
+    for method in (each for each in document.methods if each.name in shown):
+        poolings = method.built_poolings or [method.pooling or "what fits the backbone"]
+        built.setdefault(" or ".join(map(pooling_words, poolings)), []).append(method.name)
+        if method.declared_pooling is not None and method.pooling in poolings:
+            lacking.append(f"{method.name} ({pooling_words(method.declared_pooling)})")
+    usual = max(built, key=lambda words: len(built[words]), default="")
+    others = [f"{words} in {', '.join(names)}" for words, names in built.items() if words != usual]
+    said = [f"Exits read: {usual}; {'; '.join(others)}."] if others else []
+    if lacking:
+        said.append(f"Built without what they are declared with: {', '.join(lacking)}.")
     return said
-
-
-def _shown_methods(document: StudyResult) -> set[str]:
-    return {name for found in document.exits.values() for name in found}
 
 
 def uneven_steps(document: StudyResult) -> dict[str, str]:
