@@ -35,6 +35,11 @@ REVISIONS: Mapping[str, Revision] = {
         "its learned weights collapsed in training: they only fell for the exits whose loss was "
         "large, so that shallow exits hardly learned",
     ),
+    "consistentee": Revision(
+        2,
+        "the best epoch of its router was chosen by the accuracy of exits, which a router does not "
+        "change, and the router learned at 50 times the authors' rate",
+    ),
 }
 
 
