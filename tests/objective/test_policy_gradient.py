@@ -21,7 +21,7 @@ from de3bert.objective.policy_gradient import (
     sampled_cross_entropy,
 )
 from de3bert.objective.reward import memorised_layer, reward
-from de3bert.objective.rollouts import log_probability, roll_out
+from de3bert.objective.rollouts import exit_chances, log_probability, roll_out
 
 
 def test_known_reward() -> None:
@@ -135,6 +135,28 @@ def test_against_a_loop(make, options, rollouts, price) -> None:
     policy, sampled = slow_policy(batch, rollouts, price)
     assert policy_gradient(batch).item() == pytest.approx(policy, abs=1e-5)
     assert sampled_cross_entropy(batch).item() == pytest.approx(sampled, abs=1e-5)
+
+
+def test_the_chances_of_exits() -> None:
+    found = exit_chances(torch.tensor([[0.2, 0.5, 0.9], [0.0, 1.0, 0.3]]))
+    expected = [[0.2, 0.8 * 0.5, 0.8 * 0.5 * 0.9, 0.8 * 0.5 * 0.1], [0.0, 1.0, 0.0, 0.0]]
+    torch.testing.assert_close(found, torch.tensor(expected))
+
+
+def test_evaluation_counts_all_walks_by_their_chance(make) -> None:
+    batch = make(rows=5, options={"a": 0.4}, training=False)
+    losses = cross_entropies(batch.exit_logits, batch.labels).tolist()
+    worth = paid = 0.0
+    for row in range(5):
+        still_there, memorised = 1.0, batch.extras["memorised"][row].item()
+        for taken in (1, 2, 3, 4):
+            leaves = batch.certainty[row, taken - 1].item() if taken < 4 else 1.0
+            loss = losses[row][taken - 1]
+            worth += still_there * leaves * (-loss - 0.4 * taken * (1 - memorised / 4))
+            paid += still_there * leaves * loss
+            still_there *= 1 - leaves
+    assert policy_gradient(batch).item() == pytest.approx(-worth / 5, abs=1e-5)
+    assert sampled_cross_entropy(batch).item() == pytest.approx(paid / 5, abs=1e-5)
 
 
 def test_many_walks_give_the_slope_of_the_expected_reward(make) -> None:

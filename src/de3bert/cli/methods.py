@@ -13,6 +13,11 @@ from de3bert.cli.output import Voice, grid
 EXAMPLE = "Example: de3 methods de3"
 GROUPS = ("ours", "baseline", "early exit", "reference", "distillation", "tokens")
 SIZE = "12 layers, 768 wide, 2 classes"  # de3bert.model.standard_size.STANDARD
+JUDGES = {
+    "mean": "mean accuracy of the exits",
+    "last": "accuracy of the last exit",
+    "loss": "loss on calibration rows",
+}
 COLUMNS = ["method", "heads", "prototypes", "router", "phases", "leaves by", "extra parameters"]
 
 
@@ -98,7 +103,8 @@ def _details(found: dict[str, Any]) -> list[Any]:
         losses = " + ".join(f"{each['weight']} {each['loss']}" for each in phase["losses"])
         trains = phase["trains"]
         learns = trains if isinstance(trains, str) else ", ".join(trains)
-        lines.append(f"  phase {phase['name']}: {losses}; learns: {learns}")
+        kept = JUDGES[phase["judge"]] if phase["judge"] else "nothing, the last one is kept"
+        lines.append(f"  phase {phase['name']}: {losses}; learns: {learns}; best epoch by: {kept}")
     for part, count in (found["exit_parameters"] or {}).items():
         lines.append(f"  extra parameters, {part}: {count:,}")
     if not found["options"]:

@@ -14,12 +14,13 @@ METHODS.add(
         phases=(
             Phase((Term("cross_entropy"),), name="exits"),
             Phase(
+                # Exits stay as they are here, so their accuracy cannot tell one epoch from another.
                 (POLICY,), name="policy", trains=("router",), epochs="policy_epochs",
-                learning_rate="policy_rate", hook="memorised",
+                own_rate="policy_rate", hook="memorised", judge="loss",
             ),
             Phase(
                 (Term("sampled_cross_entropy"), POLICY), name="together", epochs="joint_epochs",
-                hook="memorised",
+                hook="memorised", judge="loss",
             ),
         ),
         families=("certainty",),
@@ -29,7 +30,7 @@ METHODS.add(
             "rollouts": 8.0,
             "policy_epochs": 0.4,  # the three phases take 5, 2 and 2 epochs in the paper's code
             "joint_epochs": 0.4,
-            "policy_rate": 15.0,
+            "policy_rate": 3e-4,  # learning rate of the router in its own phase
         },
     ),
 )  # fmt: skip

@@ -48,6 +48,9 @@ def describe(name: str) -> dict[str, Any]:
                 ],
                 "trains": list(phase.trains) or "everything",
                 "epochs": phase.epochs,
+                "learning_rate": phase.learning_rate,
+                "own_rate": phase.own_rate,
+                "judge": phase.judge if phase.rows == "labelled" else None,
                 "hook": phase.hook,
             }
             for phase in method.phases

@@ -62,8 +62,12 @@ class Phase:
             for bit. Empty: all of them.
         epochs: times the recipe's epochs; a number, or the name of the option that holds it.
         learning_rate: times the recipe's; a number, or the name of an option.
+        own_rate: the learning rate itself of all that learns here, heads and routers too, whatever
+            the recipe says; a number, or the name of an option. None: the recipe's rates.
         hook: a registered step hook (`de3bert.training.hooks`) that takes part in every step.
-        judge: which exits choose the best checkpoint: their `mean` accuracy, or the `last` one's.
+        judge: what chooses the best checkpoint, on calibration rows: the exits' `mean` accuracy,
+            that of the `last` one, or the phase's own `loss`, for phases that change more than what
+            exits answer.
         rows: `labelled`, or `unlabelled` for a phase that reads text alone.
     """
 
@@ -72,8 +76,9 @@ class Phase:
     trains: tuple[str, ...] = ()
     epochs: float | str = 1.0
     learning_rate: float | str = 1.0
+    own_rate: float | str | None = None
     hook: str | None = None
-    judge: Literal["mean", "last"] = "mean"
+    judge: Literal["mean", "last", "loss"] = "mean"
     rows: Literal["labelled", "unlabelled"] = "labelled"
 
 

@@ -101,7 +101,7 @@ OPTIONS: dict[str, Range | OneOf] = {
     "patience": Range(0.0, 100_000.0),  # a weight; its default is 100
     "poolers": OneOf(("copied", "fresh", "none"), "start of poolers"),
     "policy_epochs": EPOCHS,
-    "policy_rate": MULTIPLE,
+    "policy_rate": LEARNING_RATE,
     "rate": Range(0.0, 1.0, above=True),
     "replacing": SHARE,
     "rho": WEIGHT,

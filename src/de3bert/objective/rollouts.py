@@ -7,7 +7,7 @@ from torch import Tensor
 
 from de3bert.objective.per_row import first_exit
 
-__all__ = ["log_probability", "roll_out"]
+__all__ = ["exit_chances", "log_probability", "roll_out"]
 
 RARE = 1e-7  # a smaller chance counts as this one: its logarithm would have a boundless slope
 
@@ -22,6 +22,17 @@ def roll_out(leave: Tensor, rollouts: int, generator: torch.Generator) -> Tensor
     """
     draws = torch.rand((rollouts, *leave.shape), generator=generator).to(leave.device)
     return first_exit(draws < leave.detach())
+
+
+def exit_chances(leave: Tensor) -> Tensor:
+    """The chance of each exit: c_m = leave_m * (1 - leave_1) ... (1 - leave_{m-1}), (rows, exits).
+
+    Args:
+        leave: the chance to leave at each internal exit, (rows, exits - 1); at the last it is 1.
+    """
+    one = leave.new_ones(len(leave), 1)
+    still_there = torch.cat([one, torch.cumprod(1 - leave, 1)], 1)
+    return still_there * torch.cat([leave, one], 1)
 
 
 def log_probability(leave: Tensor, taken: Tensor) -> Tensor:

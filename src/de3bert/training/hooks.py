@@ -49,16 +49,21 @@ class RowNumbers(Hook):
 
 @HOOKS.register("memorised")
 class Memorised(Hook):
-    """`extras["memorised"]`: the layer from which on every exit is right (ConsistentEE)."""
+    """`extras["memorised"]`: the layer from which on every exit is right (ConsistentEE).
+
+    Calibration rows get it as well: checkpoints are compared by the reward on them, with the same
+    prices in every epoch.
+    """
 
     def before(self) -> None:
         from de3bert.objective.reward import memorised_layer
 
         context = self.context
         label = context.label("what is memorised")
-        said = exit_logits(context.model, context.rows, context.encoder, label).argmax(-1)
-        labels = torch.tensor([row["labels"] for row in context.rows.rows])
-        context.rows.extras["memorised"] = memorised_layer(said == labels[:, None])
+        for rows in (context.rows, context.held):
+            said = exit_logits(context.model, rows, context.encoder, label).argmax(-1)
+            right = said == rows.unit_labels()[:, None]
+            rows.extras["memorised"] = memorised_layer(right)
 
 
 class ClockCallback(TrainerCallback):

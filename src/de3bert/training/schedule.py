@@ -126,7 +126,7 @@ class Schedule:
     def _phase(self, phase: Phase, place: Path, teacher: Path | None) -> dict[str, Any]:
         model = self.model
         rows = self.rows if phase.rows == "labelled" else self.texts
-        rows.extras = {}
+        rows.extras, self.held.extras = {}, {}
         model.objective.enter(phase.terms)
         train_only(model, phase.trains)
         hook = self._hook(phase, rows, teacher)
@@ -182,6 +182,8 @@ class Schedule:
             "epochs": settings.epochs * self._share(phase),
             "learning_rate": settings.learning_rate * number(phase.learning_rate, self.options),
         }
+        if phase.own_rate is not None:  # the same for heads and routers
+            changed |= {"learning_rate": number(phase.own_rate, self.options), "head_rate": 1.0}
         if phase.rows == "unlabelled":
             changed["early_stopping"] = 0  # it would wait for scores
         return settings.model_copy(update=changed)

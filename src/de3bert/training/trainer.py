@@ -30,7 +30,7 @@ from de3bert.training.sampling import EpochOrder
 
 __all__ = ["OrderedTrainer", "build_trainer", "exit_metrics", "precision"]
 
-BEST = {"mean": "mean_exit_accuracy", "last": "last_exit_accuracy"}
+BEST = {"mean": "mean_exit_accuracy", "last": "last_exit_accuracy", "loss": "loss"}
 
 
 class OrderedTrainer(GuardedTrainer):
@@ -83,7 +83,8 @@ def build_trainer(
     """A trainer that evaluates, saves and compares checkpoints after every epoch.
 
     Args:
-        judge: which exits choose the best checkpoint: all of them (`mean`) or the `last`.
+        judge: what chooses the best checkpoint: the accuracy of all exits (`mean`), that of the
+            `last`, or the `loss`; see `de3bert.methods.Phase`.
     """
     trainer = OrderedTrainer(
         model=model,
@@ -127,7 +128,7 @@ def _arguments(settings: TrainRecipe, scratch: Path, rows: int, best: str) -> Tr
         save_strategy="epoch",
         load_best_model_at_end=True,
         metric_for_best_model=best,
-        greater_is_better=True,
+        greater_is_better=best != BEST["loss"],
         logging_strategy="steps",
         logging_steps=max(1, steps_per_epoch // 20),
         report_to=settings.report_to,

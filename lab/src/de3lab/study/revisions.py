@@ -41,6 +41,11 @@ REVISIONS: Mapping[str, Revision] = {
     ),
     "gpfee": Revision(2, WITHOUT_POOLERS),
     "berxit": Revision(2, WITHOUT_POOLERS),
+    "consistentee": Revision(
+        2,
+        "the best epoch of its router was chosen by the accuracy of exits, which a router does not "
+        "change, and the router learned at 50 times the authors' rate",
+    ),
 }
 
 
