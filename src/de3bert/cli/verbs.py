@@ -61,7 +61,9 @@ def parsed(run: Callable[..., None]) -> Callable[..., None]:
     """
     # The parser reads annotations, which are still text here, in the module of the function.
     known = get_type_hints(run, include_extras=True)
-    groups = {name: kind for name, kind in known.items() if is_dataclass(kind)}
+    groups = {
+        name: kind for name, kind in known.items() if isinstance(kind, type) and is_dataclass(kind)
+    }
     parameters = [
         parameter
         for name, own in inspect.signature(run).parameters.items()
