@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from de3bert.bench.report import ratio_table
 from de3bert.cli import bench
+from de3bert.cli.verbs import add_verb
 from de3bert.errors import De3Error
 
 DOCUMENT = {
@@ -27,7 +28,7 @@ ROW = {
 
 app = typer.Typer()
 app.callback()(lambda: None)  # with it, the verb keeps its name
-app.command("bench")(bench.run)
+add_verb(app, "bench", bench)
 
 
 def run(*arguments):

@@ -53,7 +53,7 @@ def test_with_labels_and_layers(de3, checkpoint, tmp_path):
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (["--exit-layers", "1,x"], "--exit-layers takes layers"),
+        (["--exit-layers", "1,x"], "--exit-layers takes whole numbers"),
         (["--max-length", "4000"], "reads 64 tokens at most"),
         (["--rows", "3"], "30"),
         (["--pooling", "max"], "max"),

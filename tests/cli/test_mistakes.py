@@ -179,6 +179,8 @@ WRONG = {
     "recipe": (["train", "--recipe", "sst3", "--out", "m"], 'Did you mean "sst2"?'),
     "no recipe": (["search", "sst3", "--out", "m"], 'Did you mean "sst2"?'),
     "figure": (["curve", "{trace}", "--plot", "c.xyz"], ".png, .svg, .pdf"),
+    "numbers": (["profile", "{model}", "--batches", "1,b"], '--batches takes whole numbers'),
+    "gap": (["export", "{model}", "--exits", "2,,4", "--out", "b"], "--exits takes whole numbers"),
     "batch": (["predict", "{model}", "--batch-size", "0"], "batch-size"),
     "option": (["predict", "{model}", "--pont", "2x"], "--pont"),
     "verb": (["pedict", "{model}"], "pedict"),

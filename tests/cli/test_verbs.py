@@ -42,6 +42,23 @@ def test_a_distribution_brings_a_verb(tmp_path, monkeypatch):
     assert "--import" in CliRunner().invoke(app, ["hello", "--help"]).output
 
 
+GROUPED = """
+from de3bert.cli.options import DataOptions
+EXAMPLE = "Example: de3 read a.csv"
+def run(source: str, read: DataOptions, more: bool = False) -> None:
+    print(source, read.named(), more)
+"""
+
+
+def test_options_may_come_as_a_group(tmp_path, monkeypatch):
+    (tmp_path / "brings_read.py").write_text(GROUPED)
+    monkeypatch.syspath_prepend(tmp_path)
+    app = app_with([point("read", "brings_read")], monkeypatch)
+    said = CliRunner().invoke(app, ["read", "--label-names", "a,b", "a.csv", "--split", "dev"])
+    given = {"text": None, "text_pair": None, "label": None, "label_names": ["a", "b"]}
+    assert said.output == f"a.csv {given | {'split': 'dev', 'config': None}} False\n"
+
+
 @pytest.mark.parametrize("verb", ["compare", "analyze", "paper", "queue"])
 def test_without_the_laboratory_its_verbs_say_how_to_get_it(verb, monkeypatch):
     app = app_with([], monkeypatch)

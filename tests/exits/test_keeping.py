@@ -186,12 +186,18 @@ def test_states_of_something_else_are_refused(state):
         "keep(mean=3, along=5/2) entropy",
         "keep(mean=3, along=5:0.1/2:0.4)",
         "keep",
-        "keep(mean=3, along=5:0.1/2:0.4) bandit",
+        "keep(mean=3, along=5:0.1/2:0.4) patience",
     ],
 )
 def test_lines_that_make_no_sense(line):
     with pytest.raises(UsageError):
         Policy.parse(line)
+
+
+@pytest.mark.parametrize("bandit", ["bandit", "bandit(c=2.0)", "bandit (mu=0.1)"])
+def test_a_bandit_cannot_be_given_a_controller(bandit):
+    with pytest.raises(UsageError, match="a controller has nothing to move"):
+        Policy.parse(f"keep(mean=3, along=5:0.1/2:0.4) {bandit}")
 
 
 def test_a_controller_cannot_decide_a_batch_alone():

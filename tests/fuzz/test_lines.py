@@ -54,7 +54,7 @@ def lines(draw: st.DrawFn, sound: tuple[str, ...] = ()) -> str:
 
 def readers() -> dict[str, Callable[[str], Any]]:
     """Whatever reads a line, by what the line is."""
-    from de3bert.cli.export import layer_list
+    from de3bert.cli.options import whole_numbers
     from de3bert.exits import Policy
     from de3bert.exits.family import Family
     from de3bert.exits.points import Target
@@ -68,23 +68,8 @@ def readers() -> dict[str, Callable[[str], Any]]:
         "target": lambda line: str(Target.parse(line)),
         "setting": lambda line: recipe_from(sound, [line]).fingerprint(),
         "limit": set_limit,
-        "layers": _usage(layer_list),
+        "layers": lambda line: whole_numbers(line, "--exits"),
     }
-
-
-def _usage(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """The parser's own refusal counts as one of ours."""
-    import typer
-
-    from de3bert.errors import UsageError
-
-    def tried(line: str) -> Any:
-        try:
-            return read(line)
-        except typer.BadParameter as error:
-            raise UsageError(error.message) from error
-
-    return tried
 
 
 READERS = ("policy", "family", "target", "setting", "limit", "layers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from de3bert.model.heads import HEADS, Heads, Reading
+from de3bert.model.heads import HEADS, Heads, HeadSettings, Reading
 
 HIDDEN, CLASSES, EXITS = 6, 3, 4
 LENGTHS = (5, 2, 1, 4)
@@ -16,7 +16,7 @@ def made_heads(name: str, *, dropout: float = 0.1, **options: float | str) -> He
     options = {"head_size": 8.0, **options}
     with torch.random.fork_rng():
         torch.manual_seed(11)
-        heads = HEADS[name](HIDDEN, CLASSES, EXITS, dropout, options)
+        heads = HEADS[name](HeadSettings(HIDDEN, CLASSES, EXITS, dropout, options))
         for parameter in heads.parameters():
             nn.init.normal_(parameter, std=0.7)
     return heads.eval()

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from de3bert.errors import UsageError
 from de3bert.model.fused_head import FusedHeads, blend
-from de3bert.model.heads import HEADS, Reading
+from de3bert.model.heads import HEADS, HeadSettings, Reading
 from de3bert.model.pooling import POOLINGS
 from de3bert.objective import Clock
 
@@ -110,7 +110,7 @@ def test_the_last_exit_has_no_future_to_leave_out() -> None:
 @pytest.mark.parametrize("value", [0.5, -1.0, math.nan, "yes"])
 def test_a_future_in_part_is_refused(value: float | str) -> None:
     with pytest.raises(UsageError, match=r"predicted vectors.*got"):
-        HEADS["fused"](HIDDEN, CLASSES, EXITS, 0.1, {"future": value})
+        HEADS["fused"](HeadSettings(HIDDEN, CLASSES, EXITS, 0.1, {"future": value}))
 
 
 # What learns
@@ -183,7 +183,7 @@ def test_futures_teach_their_sources_and_all_predictors() -> None:
 @pytest.mark.parametrize(("classes", "expected"), [(2, 14_211_126), (3, 14_229_588)])
 def test_parameters_with_own_poolers_are_the_published_ones(classes: int, expected: int) -> None:
     with torch.device("meta"):
-        heads = HEADS["fused"](768, classes, 12, 0.1, {})
+        heads = HEADS["fused"](HeadSettings(768, classes, 12, 0.1, {}))
         poolers = POOLINGS["own_pooler"](768, 12)
     together = [*heads.parameters(), *poolers.parameters()]
     assert sum(parameter.numel() for parameter in together) == expected

@@ -26,7 +26,7 @@ from transformers import AutoConfig
 from de3bert.errors import UsageError
 from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
 from de3bert.model.attention_head import AttentionHead
-from de3bert.model.heads import HEADS, Heads, Reading
+from de3bert.model.heads import HEADS, Heads, HeadSettings, Reading
 from de3bert.model.mixed_head import MixedHead
 
 KINDS = ("attention", "fused", "linear", "mixed")
@@ -44,7 +44,7 @@ def size(module: nn.Module) -> int:
 
 def made_large(name: str, classes: int = 2, exits: int = 12) -> Heads:
     with torch.device("meta"):
-        return HEADS[name](768, classes, exits, 0.1, {})
+        return HEADS[name](HeadSettings(768, classes, exits, 0.1, {}))
 
 
 def test_all_kinds_are_registered() -> None:
@@ -149,7 +149,7 @@ def test_a_wrong_number_of_earlier_vectors_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["linear", "attention", "mixed"])
 def test_the_final_head_alone_adds_nothing_internal(name: str) -> None:
-    single = HEADS[name](HIDDEN, CLASSES, 1, 0.1, {})
+    single = HEADS[name](HeadSettings(HIDDEN, CLASSES, 1, 0.1, {}))
     assert single.internal_parameters() == 0
 
 
@@ -194,7 +194,7 @@ def test_mixed_heads_read_a_weighted_sum_of_unit_length(index: int) -> None:
 
 @EACH_EXIT
 def test_mixed_heads_begin_as_linear_ones(index: int) -> None:
-    mixed = HEADS["mixed"](HIDDEN, CLASSES, EXITS, 0.1, {}).eval()
+    mixed = HEADS["mixed"](HeadSettings(HIDDEN, CLASSES, EXITS, 0.1, {})).eval()
     linear, reading = made_heads("linear"), read("mixed", index)
     for ours, plain in zip(mixed.exits, linear.exits, strict=True):
         assert isinstance(ours, MixedHead)
@@ -225,7 +225,7 @@ def test_parameters_of_mixed_heads() -> None:
 
 
 def test_reset_puts_all_weight_on_the_own_vector_unless_weights_were_read() -> None:
-    head = MixedHead(HIDDEN, CLASSES, 3)
+    head = MixedHead(HeadSettings(HIDDEN, CLASSES, EXITS, 0.1), 3)
     nn.init.constant_(head.weights, 5.0)
     head.weights._is_hf_initialized = True  # type: ignore[attr-defined]  # as the library marks it
     head.reset()
@@ -294,4 +294,4 @@ def test_parameters_of_attention_heads_are_the_published_ones() -> None:
 @pytest.mark.parametrize("value", [7.0, 0.0, -2.0, 8.5, math.nan, math.inf, "wide"])
 def test_a_width_that_two_heads_cannot_share_is_refused(value: float | str) -> None:
     with pytest.raises(UsageError, match="such as 128, got"):
-        HEADS["attention"](HIDDEN, CLASSES, EXITS, 0.1, {"head_size": value})
+        HEADS["attention"](HeadSettings(HIDDEN, CLASSES, EXITS, 0.1, {"head_size": value}))

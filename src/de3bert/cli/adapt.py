@@ -11,6 +11,7 @@ from de3bert.cli.options import (
     BatchSize,
     Json,
     Out,
+    Overwrite,
     Quiet,
     Split,
     SplitConfig,
@@ -39,9 +40,7 @@ def run(
     split: Split = None,
     config: SplitConfig = None,
     seed: Annotated[int, typer.Option(help="Seed for drawing --rows.")] = 42,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing model.")
-    ] = False,
+    overwrite: Overwrite = False,
     batch_size: BatchSize = 32,
     json: Json = False,
     quiet: Quiet = False,

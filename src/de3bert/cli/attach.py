@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
 
-from de3bert.cli.options import (
-    BatchSize,
-    Json,
-    Label,
-    LabelNames,
-    Out,
-    Quiet,
-    Split,
-    SplitConfig,
-    Text,
-    TextPair,
-)
+from de3bert.cli.options import BatchSize, DataOptions, Json, Out, Overwrite, Quiet, whole_numbers
 from de3bert.cli.output import Voice, grid
-from de3bert.data.label_names import label_names_of
-from de3bert.errors import UsageError
 
 EXAMPLE = "Example: de3 attach runs/mine/model --data texts.csv --out runs/mine-exits"
 
@@ -41,6 +29,7 @@ def run(
         ),
     ],
     out: Out,
+    read: DataOptions,
     calibration: Annotated[
         str | None,
         typer.Option(help="Other rows to choose regularisation on; by default a tenth of --data."),
@@ -62,16 +51,8 @@ def run(
     max_length: Annotated[
         int | None, typer.Option(min=8, help="Longest text in tokens; by default the model's.")
     ] = None,
-    text: Text = None,
-    text_pair: TextPair = None,
-    label: Label = None,
-    label_names: LabelNames = None,
-    split: Split = None,
-    config: SplitConfig = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed for drawing rows.")] = 42,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing model.")
-    ] = False,
+    overwrite: Overwrite = False,
     force: Annotated[
         bool, typer.Option("--force", help="Fit exits even if the texts lack a class.")
     ] = False,
@@ -91,14 +72,12 @@ def run(
     from de3bert.data.read import read_table
     from de3bert.training.attachable import check_attachment, check_rows
 
-    layers = _layers(exit_layers)
+    layers = None if exit_layers is None else whole_numbers(exit_layers, "--exit-layers")
     check_attachment(checkpoint, out, overwrite)
-    given = {
-        "text": text, "text_pair": text_pair, "label": label,
-        "label_names": label_names_of(label_names), "need_labels": False,
-    }  # fmt: skip
-    table = read_table(data, split=split, config=config, **given)  # type: ignore[arg-type]
-    held = None if calibration is None else read_table(calibration, **given)  # type: ignore[arg-type]
+    table, held = read_table(data, need_labels=False, **read.named()), None
+    if calibration is not None:
+        whole = replace(read, split=None, config=None)  # these belong to --data
+        held = read_table(calibration, need_labels=False, **whole.named())
     check_rows(table, None if no_labels else held)
     from de3bert.training.attach import attach_model
 
@@ -128,12 +107,3 @@ def run(
 
 def _source(labels: str) -> str:
     return "with their labels" if labels == "given" else "without labels"
-
-
-def _layers(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
-        raise UsageError(f'--exit-layers takes layers as in 2,4,6; got "{text[:60]}".')
-    return [int(part) for part in parts]

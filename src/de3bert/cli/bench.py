@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from de3bert.cli.options import Data, Json, Label, LabelNames, Quiet, Text, TextPair
+from de3bert.cli.options import Columns, Data, Json, Quiet
 from de3bert.cli.output import Voice, grid
 from de3bert.errors import UsageError
 from de3bert.runtime.threads import check_threads
@@ -60,6 +60,7 @@ Threads = Annotated[
 def run(
     bundle: Bundle,
     data: Data,
+    columns: Columns,
     against: Against = "hf,ort,ort-fused",
     points: Points = None,
     model: ModelFolder = None,
@@ -68,10 +69,6 @@ def run(
     rounds: Rounds = 5,
     texts: Texts = 200,
     threads: Threads = None,
-    text: Text = None,
-    text_pair: TextPair = None,
-    label: Label = None,
-    label_names: LabelNames = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -93,7 +90,7 @@ def run(
         texts=texts,
         threads=threads,
     )
-    table = _read(bundle, data, text, text_pair, label, label_names)
+    table = _read(bundle, data, columns)
     command = shlex.join(["de3", *sys.argv[1:]])
     document = run_bench(request, table, command=command, note=voice.note)
     for warning in document["warnings"]:
@@ -111,26 +108,15 @@ def _names(given: str | None, option: str) -> tuple[str, ...] | None:
     return names
 
 
-def _read(
-    bundle: str,
-    data: str,
-    text: str | None,
-    text_pair: str | None,
-    label: str | None,
-    label_names: str | None,
-) -> Table[Any]:
+def _read(bundle: str, data: str, columns: Columns) -> Table[Any]:
     from de3bert.data.formats import suffix_of
-    from de3bert.data.label_names import label_names_of
     from de3bert.data.read import read_inputs
     from de3bert.runtime.load import task_of_model
 
     task = task_of_model(bundle)
     if suffix_of(Path(data)) == "txt" and not task.splits_words:
-        return read_inputs(data, text=text, text_pair=text_pair)
-    return task.read(
-        data, text=text, text_pair=text_pair, label=label, need_labels=False,
-        label_names=label_names_of(label_names),
-    )  # fmt: skip
+        return read_inputs(data, text=columns.text, text_pair=columns.text_pair)
+    return task.read(data, need_labels=False, **columns.named())
 
 
 def _shown(document: dict[str, Any]) -> list[Any]:

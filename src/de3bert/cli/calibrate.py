@@ -6,23 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from de3bert.cli.options import (
-    Backend,
-    BatchSize,
-    Force,
-    Json,
-    Label,
-    LabelNames,
-    Metric,
-    Model,
-    Quiet,
-    Split,
-    SplitConfig,
-    Text,
-    TextPair,
-)
+from de3bert.cli.options import Backend, BatchSize, DataOptions, Force, Json, Metric, Model, Quiet
 from de3bert.cli.output import Voice, brief, grid, ratio_text
-from de3bert.data.label_names import label_names_of
 
 EXAMPLE = "Example: de3 calibrate runs/mine --data dev.csv --target layers=2.0 --name 2x"
 
@@ -38,6 +23,7 @@ def run(
         ),
     ],
     name: Annotated[str, typer.Option(help="Name of the point.", show_default=False)],
+    read: DataOptions,
     data: Annotated[
         str | None,
         typer.Option(
@@ -73,12 +59,6 @@ def run(
         bool, typer.Option("--default", help="Use this point when none is given.")
     ] = False,
     metric: Metric = None,
-    text: Text = None,
-    text_pair: TextPair = None,
-    label: Label = None,
-    label_names: LabelNames = None,
-    split: Split = None,
-    config: SplitConfig = None,
     batch_size: BatchSize = 32,
     backend: Backend = None,
     force: Force = False,
@@ -99,13 +79,12 @@ def run(
     task.check_target(wanted, unlabelled is not None)
     table = traffic = None
     if data is not None:
-        table = task.read(
-            data, text=text, text_pair=text_pair, label=label, split=split, config=config,
-            need_labels=wanted.kind in NEED_LABELS or label is not None,
-            label_names=label_names_of(label_names),
-        )  # fmt: skip
+        need_labels = wanted.kind in NEED_LABELS or read.label is not None
+        table = task.read(data, need_labels=need_labels, **read.named())
     if unlabelled is not None:
-        traffic = read_table(unlabelled, text=text, text_pair=text_pair, need_labels=False)
+        traffic = read_table(
+            unlabelled, text=read.text, text_pair=read.text_pair, need_labels=False
+        )
     given: dict[str, Any] = {
         "family": family, "wide": wide, "paper_grid": paper_grid, "metric": metric,
         "default": default, "force": force, "batch_size": batch_size, "backend": backend,

@@ -8,22 +8,16 @@ from de3bert.cli.options import (
     Backend,
     BatchSize,
     Data,
+    DataOptions,
     Json,
-    Label,
-    LabelNames,
     Metric,
     Model,
     Point,
     PolicyLine,
     Quiet,
-    Split,
-    SplitConfig,
-    Text,
-    TextPair,
     Threads,
 )
 from de3bert.cli.output import Voice, grid, ratio_text
-from de3bert.data.label_names import label_names_of
 
 if TYPE_CHECKING:
     from de3bert.runtime.evaluate import Evaluation
@@ -34,15 +28,10 @@ EXAMPLE = "Example: de3 evaluate runs/mine --data test.csv --point 2x"
 def run(
     model: Model,
     data: Data,
+    read: DataOptions,
     point: Point = None,
     policy: PolicyLine = None,
     metric: Metric = None,
-    text: Text = None,
-    text_pair: TextPair = None,
-    label: Label = None,
-    label_names: LabelNames = None,
-    split: Split = None,
-    config: SplitConfig = None,
     batch_size: BatchSize = 32,
     threads: Threads = None,
     backend: Backend = None,
@@ -55,10 +44,7 @@ def run(
     from de3bert.runtime.load import load, task_of_model
 
     task = task_of_model(model)
-    table = task.read(
-        data, text=text, text_pair=text_pair, label=label, split=split, config=config,
-        label_names=label_names_of(label_names),
-    )  # fmt: skip
+    table = task.read(data, **read.named())
     check_request(model, table, point, policy, metric)
     classifier = load(model, threads=threads, backend=backend)
     found = evaluate(

@@ -7,20 +7,8 @@ from typing import Annotated
 
 import typer
 
-from de3bert.cli.options import (
-    Force,
-    Json,
-    Label,
-    LabelNames,
-    Model,
-    Quiet,
-    Split,
-    SplitConfig,
-    Text,
-    TextPair,
-)
+from de3bert.cli.options import DataOptions, Force, Json, Model, Quiet, whole_numbers
 from de3bert.cli.output import Voice, grid
-from de3bert.data.label_names import label_names_of
 from de3bert.files import check_folder_place
 
 EXAMPLE = "Example: de3 export runs/demo/model --out runs/demo/bundle"
@@ -29,6 +17,7 @@ EXAMPLE = "Example: de3 export runs/demo/model --out runs/demo/bundle"
 def run(
     model: Model,
     out: Annotated[Path, typer.Option(help="Folder of the bundle.", show_default=False)],
+    read: DataOptions,
     int8: Annotated[
         bool, typer.Option("--int8", help="8-bit weights; points are recalibrated.")
     ] = False,
@@ -41,30 +30,19 @@ def run(
             help="Labelled calibration rows, for --int8 and --exits; default: those of the points."
         ),
     ] = None,
-    text: Text = None,
-    text_pair: TextPair = None,
-    label: Label = None,
-    label_names: LabelNames = None,
-    split: Split = None,
-    config: SplitConfig = None,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a model as ONNX graphs, one per stretch of layers, with tokenizer and points."""
     voice = Voice(json, quiet)
-    layers = layer_list(exits) if exits is not None else None
+    layers = None if exits is None else whole_numbers(exits, "--exits")
     check_folder_place(out)
     from de3bert.export.bundle import export_model
     from de3bert.runtime.load import task_of_model
 
     task = task_of_model(model)
-    table = None
-    if data is not None:
-        table = task.read(
-            data, text=text, text_pair=text_pair, label=label, split=split, config=config,
-            label_names=label_names_of(label_names),
-        )  # fmt: skip
+    table = None if data is None else task.read(data, **read.named())
     voice.note(f"exporting {model}; each graph takes a few seconds")
     done = export_model(
         model, out, int8=int8, exits=layers, table=table, force=force,
@@ -97,13 +75,3 @@ def run(
     elif int8:
         voice.note("the model has no operating points, so none were calibrated")
     voice.result(done.to_json(), *shown, f"\nuse it with: de3 predict {out}")
-
-
-def layer_list(text: str) -> list[int]:
-    """`2,4,6` as numbers."""
-    try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise typer.BadParameter(
-            f'layers are comma-separated whole numbers, as in 2,4,6; got "{text}"'
-        ) from None

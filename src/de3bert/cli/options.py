@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from de3bert.data.label_names import label_names_of
+from de3bert.errors import UsageError
+
 __all__ = [
-    "Backend", "BatchSize", "Data", "Force", "Json", "Label", "LabelNames", "Metric", "Model",
-    "Out", "Point", "PolicyLine", "Quiet", "Split", "SplitConfig", "Text", "TextPair", "Threads",
+    "Backend",
+    "BatchSize",
+    "Columns",
+    "Data",
+    "DataOptions",
+    "Force",
+    "Json",
+    "Metric",
+    "Model",
+    "Out",
+    "Overwrite",
+    "Point",
+    "PolicyLine",
+    "Quiet",
+    "Split",
+    "SplitConfig",
+    "Text",
+    "TextPair",
+    "Threads",
+    "whole_numbers",
 ]  # fmt: skip
 
 Model = Annotated[str, typer.Argument(help="Bundle, model folder or hub id.", show_default=False)]
@@ -58,5 +80,38 @@ BatchSize = Annotated[int, typer.Option(min=1, help="Rows per batch.")]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads to compute with; by default one per core.")
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of the data hold what. In the signature of a verb, each field is an option."""
+
+    text: Text = None
+    text_pair: TextPair = None
+    label: Label = None
+    label_names: LabelNames = None
+
+    def named(self) -> dict[str, Any]:
+        """The arguments of `read_table`, and of a task's `read`."""
+        return {**vars(self), "label_names": label_names_of(self.label_names)}
+
+
+@dataclass(frozen=True)
+class DataOptions(Columns):
+    """What is read: of a hub id only a part, and which columns."""
+
+    split: Split = None
+    config: SplitConfig = None
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """`2,4,6` as numbers."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise UsageError(
+            f'{option} takes whole numbers separated by commas, as in 2,4,6; got "{text[:60]}".'
+        )
+    return [int(part) for part in parts]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from de3bert.cli.options import Json, Metric, Model, Quiet
+from de3bert.cli.options import Json, Metric, Model, Quiet, whole_numbers
 from de3bert.cli.output import Voice, grid
 
 EXAMPLE = (
@@ -33,10 +33,9 @@ def run(
 ) -> None:
     """Propose the exits that give the least expected time at the wanted accuracy."""
     voice = Voice(json, quiet)
-    from de3bert.cli.export import layer_list
     from de3bert.runtime.profile import place_for
 
-    kept = layer_list(keep) if keep else []
+    kept = whole_numbers(keep, "--keep") if keep else []
     found = place_for(model, trace, target, family=family, keep=kept, metric=metric)
     seen = found.point.measured
     rows = [

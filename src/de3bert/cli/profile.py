@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from de3bert.cli.options import Backend, Json, Model, Quiet, Threads
+from de3bert.cli.options import Backend, Json, Model, Quiet, Threads, whole_numbers
 from de3bert.cli.output import Voice, grid
 from de3bert.files import check_file_place
 
@@ -28,7 +28,8 @@ def run(
 ) -> None:
     """Time = fixed + per layer + per exit test, by length and batch; stored in the folder."""
     voice = Voice(json, quiet)
-    from de3bert.cli.export import layer_list
+    sizes = whole_numbers(batches, "--batches")
+    tokens = whole_numbers(lengths, "--lengths") if lengths else None
     from de3bert.runtime.load import load
     from de3bert.runtime.profile import PROFILE, profile, write_profile
 
@@ -36,21 +37,21 @@ def run(
         check_file_place(Path(model) / PROFILE)
     cost = profile(
         load(model, threads=threads, backend=backend),
-        batches=layer_list(batches),
-        lengths=layer_list(lengths) if lengths else None,
+        batches=sizes,
+        lengths=tokens,
         rounds=rounds,
         note=voice.note,
     )
     path = write_profile(model, cost)
     rows = [
-        [batch, int(tokens), fixed, layer, test, f"{test / layer:.1%}" if layer else "-"]
+        [batch, int(count), fixed, layer, test, f"{test / layer:.1%}" if layer else "-"]
         for batch, found in sorted(cost.batches.items())
-        for tokens, fixed, layer, test in zip(
+        for count, fixed, layer, test in zip(
             found.tokens, found.fixed, found.layer, found.test, strict=True
         )
     ]
     columns = ["batch", "tokens", "fixed ms", "ms per layer", "ms per exit test", "test / layer"]
-    tokenise = [[int(tokens), spent] for tokens, spent in zip(*cost.tokenise, strict=True)]
+    tokenise = [[int(count), spent] for count, spent in zip(*cost.tokenise, strict=True)]
     voice.result(
         {"profile": str(path), **cost.to_json()},
         grid(columns, rows, title="milliseconds per batch, without tokenising"),

@@ -6,20 +6,14 @@ from de3bert.cli.options import (
     Backend,
     BatchSize,
     Data,
+    DataOptions,
     Json,
-    Label,
-    LabelNames,
     Model,
     Out,
     Quiet,
-    Split,
-    SplitConfig,
-    Text,
-    TextPair,
     Threads,
 )
 from de3bert.cli.output import Voice
-from de3bert.data.label_names import label_names_of
 from de3bert.files import check_file_place
 
 EXAMPLE = "Example: de3 trace runs/demo/model --data dev.csv --out dev.trace"
@@ -29,12 +23,7 @@ def run(
     model: Model,
     data: Data,
     out: Out,
-    text: Text = None,
-    text_pair: TextPair = None,
-    label: Label = None,
-    label_names: LabelNames = None,
-    split: Split = None,
-    config: SplitConfig = None,
+    read: DataOptions,
     batch_size: BatchSize = 32,
     threads: Threads = None,
     backend: Backend = None,
@@ -48,10 +37,7 @@ def run(
     from de3bert.runtime.load import load, task_of_model
 
     task = task_of_model(model)
-    table = task.read(
-        data, text=text, text_pair=text_pair, label=label, split=split, config=config,
-        need_labels=False, label_names=label_names_of(label_names),
-    )  # fmt: skip
+    table = task.read(data, need_labels=False, **read.named())
     classifier = load(model, threads=threads, backend=backend)
     recorded = trace_table(
         classifier, table, batch_size=batch_size, progress=voice.progress("tracing")

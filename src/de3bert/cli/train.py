@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from de3bert.cli.options import Json, Label, LabelNames, Out, Quiet, Text, TextPair
+from de3bert.cli.options import Columns, Json, Out, Overwrite, Quiet
 from de3bert.cli.output import Voice, grid
-from de3bert.data.label_names import label_names_of
 
 if TYPE_CHECKING:
     from de3bert.data.table import Table
@@ -20,6 +19,7 @@ EXAMPLE = "Example: de3 train --data reviews.csv --backbone distilbert-base-unca
 
 def run(
     out: Out,
+    columns: Columns,
     data: Annotated[
         str | None, typer.Option(help="Training rows: a file or a hub id; needed without --recipe.")
     ] = None,
@@ -47,14 +47,8 @@ def run(
         list[str] | None,
         typer.Option("--set", help="Override a setting, such as train.learning_rate=5e-5."),
     ] = None,
-    text: Text = None,
-    text_pair: TextPair = None,
-    label: Label = None,
-    label_names: LabelNames = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing model.")
-    ] = False,
+    overwrite: Overwrite = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Discard an unfinished training in --out.")
     ] = False,
@@ -76,10 +70,7 @@ def run(
         "data.train": data,
         "data.task": task,
         "data.calibration": calibration,
-        "data.text": text,
-        "data.text_pair": text_pair,
-        "data.label": label,
-        "data.label_names": label_names_of(label_names),
+        **{f"data.{name}": value for name, value in columns.named().items()},
         "train.seed": seed,
     }
     from de3bert.training.recipe import resolve

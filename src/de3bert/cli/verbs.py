@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, get_type_hints
 
@@ -45,32 +46,54 @@ Imports = Annotated[
 def add_verb(app: typer.Typer, name: str, verb: Any) -> None:
     """Puts a verb, or a group of verbs, under a name."""
     if hasattr(verb, "run"):
-        app.command(name, epilog=verb.EXAMPLE)(importing(verb.run))
+        app.command(name, epilog=verb.EXAMPLE)(parsed(verb.run))
         return
     for command in verb.app.registered_commands:
-        command.callback = importing(command.callback)
+        command.callback = parsed(command.callback)
     app.add_typer(verb.app, name=name, help=verb.HELP)
 
 
-def importing(run: Callable[..., None]) -> Callable[..., None]:
-    """The verb with the option --import, which is done before anything else."""
+def parsed(run: Callable[..., None]) -> Callable[..., None]:
+    """A verb as the parser takes it.
+
+    It has the option --import, which is done before anything else, and where `run` has a group of
+    options (a dataclass, as `Columns`), an option for each of its fields.
+    """
     # The parser reads annotations, which are still text here, in the module of the function.
     known = get_type_hints(run, include_extras=True)
+    groups = {
+        name: kind for name, kind in known.items() if isinstance(kind, type) and is_dataclass(kind)
+    }
     parameters = [
-        parameter.replace(annotation=known[name])
-        for name, parameter in inspect.signature(run).parameters.items()
+        parameter
+        for name, own in inspect.signature(run).parameters.items()
+        for parameter in _flat(own.replace(annotation=known[name], kind=KEYWORD))
     ]
-    option = inspect.Parameter("imports", KEYWORD, default=None, annotation=Imports)
+    parameters.append(inspect.Parameter("imports", KEYWORD, default=None, annotation=Imports))
 
     @functools.wraps(run)
-    def first_import(*given: Any, imports: list[str] | None = None, **options: Any) -> None:
+    def verb(imports: list[str] | None = None, **options: Any) -> None:
         for module in imports or ():
             import_plugin(module)
-        run(*given, **options)
+        for name, group in groups.items():
+            options[name] = group(**{each.name: options.pop(each.name) for each in fields(group)})
+        run(**options)
 
-    first_import.__signature__ = inspect.Signature([*parameters, option])  # type: ignore[attr-defined]
-    first_import.__annotations__ = {**known, "imports": Imports}
-    return first_import
+    verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    verb.__annotations__ = {each.name: each.annotation for each in parameters}
+    return verb
+
+
+def _flat(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """The parameter itself, or those of the group that it is."""
+    if not is_dataclass(parameter.annotation):
+        yield parameter
+        return
+    known = get_type_hints(parameter.annotation, include_extras=True)
+    for each in fields(parameter.annotation):
+        yield inspect.Parameter(
+            each.name, KEYWORD, default=each.default, annotation=known[each.name]
+        )
 
 
 def add_installed(app: typer.Typer) -> None:

@@ -23,13 +23,18 @@ from de3bert.exits.rules import Leave, Rule, RuleState, Threshold
 from de3bert.exits.signals.parse import Signal
 from de3bert.exits.view import ExitView
 
-__all__ = ["MOST_KNOTS", "KeepRule", "Keeper", "read_keep"]
+__all__ = ["MOST_KNOTS", "NO_BANDIT", "KeepRule", "Keeper", "read_keep"]
 
 MOST_KNOTS = 64
 EVERY = 16  # rows that share a threshold, so that they can be a batch
 RATE = 0.005  # layers of the curve per layer too many, of one row; the slowest it gets
 NAMES = ("mean", "along", "rate", "every")
 FORM = "Write for example `keep(mean=4.0, along=6.0:0.21/4.0:0.4/3.0:0.52) edr(lambda=1.0)`."
+
+NO_BANDIT = (
+    "`bandit` chooses its thresholds itself as it answers, so a controller has nothing to move. "
+    "Keep a speed with a signal, such as `entropy` or `edr`."
+)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits.curve import Curve, curve
 from de3bert.exits.family import Family
-from de3bert.exits.keeping import KeepRule
+from de3bert.exits.keeping import NO_BANDIT, KeepRule
 from de3bert.exits.points import Target
 from de3bert.exits.policy import Policy
 from de3bert.exits.rules import Threshold
@@ -26,10 +26,7 @@ def check_keep(families: Sequence[Family]) -> None:
     """UsageError for families that no controller can move along."""
     for family in families:
         if family.kind == "bandit":
-            raise UsageError(
-                "`bandit` chooses its thresholds itself as it answers, so a controller has nothing "
-                "to move. Keep a speed with a signal, such as `entropy` or `edr`."
-            )
+            raise UsageError(NO_BANDIT)
         if family.signal is None:
             raise UsageError(
                 f"`{family}` has no threshold that could be moved to keep a speed. Use a signal, "

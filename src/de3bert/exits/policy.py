@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits.bandit_rule import MOST_ARMS, BanditRule, read_settings
 from de3bert.exits.keeping import FORM as KEEP_FORM
-from de3bert.exits.keeping import MOST_KNOTS, KeepRule, read_keep
+from de3bert.exits.keeping import MOST_KNOTS, NO_BANDIT, KeepRule, read_keep
 from de3bert.exits.line import BRIEF, COUNT, one_line, parse_count, parse_number, shown
 from de3bert.exits.rules import (
     FixedLayer,
@@ -109,6 +109,8 @@ class Policy:
     def _rule(line: str) -> Rule:
         if match := KEEP.fullmatch(line):
             count = match["count"]
+            if match["signal"].partition("(")[0].strip() == "bandit":
+                raise UsageError(NO_BANDIT)
             times = 1 if count is None else parse_count(count, "`keep(...) SIGNAL x N`")
             return read_keep(match["settings"], Signal.parse(match["signal"]), times)
         if match := THRESHOLD.fullmatch(line):

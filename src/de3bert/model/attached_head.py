@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
@@ -11,8 +10,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from de3bert.errors import De3Error
-from de3bert.methods.method import OptionValue
-from de3bert.model.head import HEADS, Heads, Reading
+from de3bert.model.head import HEADS, Heads, HeadSettings, Reading
 
 __all__ = ["AttachedHeads", "OriginalHead", "taken_apart"]
 
@@ -81,16 +79,9 @@ class AttachedHeads(Heads):
     reads_tokens = True
     final: OriginalHead
 
-    def __init__(
-        self,
-        hidden_size: int,
-        classes: int,
-        exits: int,
-        dropout: float,
-        options: Mapping[str, OptionValue],
-    ) -> None:
-        super().__init__(hidden_size, classes, exits, dropout, options)
-        self.exits = nn.ModuleList(nn.Linear(hidden_size, classes) for _ in range(exits - 1))
+    def __init__(self, settings: HeadSettings) -> None:
+        super().__init__(settings)
+        self.exits = nn.ModuleList(settings.linear() for _ in range(settings.exits - 1))
 
     def forward(self, reading: Reading, exit_index: int) -> Tensor:
         if exit_index == len(self.exits):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
-from de3bert.model.head import HEADS, Heads, Reading
+from de3bert.model.head import HEADS, Heads, HeadSettings, Reading
 
 __all__ = ["AttentionHeads"]
 
@@ -33,19 +33,9 @@ class AttentionHeads(Heads):
 
     reads_tokens = True
 
-    def __init__(
-        self,
-        hidden_size: int,
-        classes: int,
-        exits: int,
-        dropout: float,
-        options: Mapping[str, OptionValue],
-    ) -> None:
-        super().__init__(hidden_size, classes, exits, dropout, options)
-        size = _head_size(options)
-        self.exits = nn.ModuleList(
-            AttentionHead(hidden_size, classes, size, dropout) for _ in range(exits)
-        )
+    def __init__(self, settings: HeadSettings) -> None:
+        super().__init__(settings)
+        self.exits = nn.ModuleList(AttentionHead(settings) for _ in range(settings.exits))
 
     def forward(self, reading: Reading, exit_index: int) -> Tensor:
         return self.exits[exit_index](reading.tokens, reading.mask)
@@ -54,16 +44,17 @@ class AttentionHeads(Heads):
 class AttentionHead(nn.Module):
     """The head of one exit: (rows, tokens, hidden) and mask (rows, tokens) to (rows, classes)."""
 
-    def __init__(self, hidden_size: int, classes: int, size: int, dropout: float) -> None:
+    def __init__(self, settings: HeadSettings) -> None:
         super().__init__()
-        self.dropout = dropout
-        self.narrow = nn.Linear(hidden_size, size)
+        size = _head_size(settings.options)
+        self.dropout = settings.dropout
+        self.narrow = nn.Linear(settings.hidden_size, size)
         self.query = nn.Linear(size, size)
         self.key = nn.Linear(size, size)
         self.value = nn.Linear(size, size)
         self.output = nn.Linear(size, size)
         self.dense = nn.Linear(size, size)
-        self.classifier = nn.Linear(size, classes)
+        self.classifier = nn.Linear(size, settings.classes)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         narrow = torch.tanh(self.narrow(tokens))  # (rows, tokens, size)

@@ -33,7 +33,7 @@ from de3bert.model.config import EarlyExitConfig
 from de3bert.model.depth import DEPTHS, keep_layers
 from de3bert.model.encoder import Encoder
 from de3bert.model.full_depth import tell_full_depth
-from de3bert.model.heads import HEADS, Reading
+from de3bert.model.heads import HEADS, HeadSettings, Reading
 from de3bert.model.layout import find_layout
 from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.pooling import POOLINGS
@@ -84,7 +84,7 @@ class EarlyExitModel(PreTrainedModel):
         exits, hidden, classes = len(layers), config.hidden_size, len(config.label_names)
         self.pooling = POOLINGS[config.pooling](hidden, exits)
         dropout = dropout_of(config.backbone_config)
-        self.heads = HEADS[config.heads](hidden, classes, exits, dropout, options)
+        self.heads = HEADS[config.heads](HeadSettings(hidden, classes, exits, dropout, options))
         config.keeps_memory = self.heads.keeps_memory
         if final is not None:
             self.heads.final = final

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
-from de3bert.model.head import HEADS, Heads, Reading
+from de3bert.model.head import HEADS, Heads, HeadSettings, Reading
 from de3bert.objective import Clock
 
 __all__ = ["FusedHeads", "blend"]
@@ -41,19 +41,14 @@ class FusedHeads(Heads):
 
     keeps_memory = True
 
-    def __init__(
-        self,
-        hidden_size: int,
-        classes: int,
-        exits: int,
-        dropout: float,
-        options: Mapping[str, OptionValue],
-    ) -> None:
-        super().__init__(hidden_size, classes, exits, dropout, options)
-        self.looks_ahead = _looks_ahead(options)
-        self.thaw = float(options.get("thaw", 0.0))
-        self.predictors = nn.ModuleList(nn.Linear(hidden_size, hidden_size) for _ in range(exits))
-        self.projections = nn.ModuleList(nn.Linear(hidden_size, 2 * classes) for _ in range(exits))
+    def __init__(self, settings: HeadSettings) -> None:
+        super().__init__(settings)
+        hidden, classes = settings.hidden_size, settings.classes
+        self.looks_ahead = _looks_ahead(settings.options)
+        self.thaw = float(settings.options.get("thaw", 0.0))
+        exits = range(settings.exits)
+        self.predictors = nn.ModuleList(nn.Linear(hidden, hidden) for _ in exits)
+        self.projections = nn.ModuleList(nn.Linear(hidden, 2 * classes) for _ in exits)
         self.gate = nn.Linear(classes, classes)
 
     def forward(self, reading: Reading, exit_index: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -15,7 +15,7 @@ from de3bert.methods.method import OptionValue
 from de3bert.objective import Clock
 from de3bert.registry import Registry
 
-__all__ = ["HEADS", "Heads", "Reading"]
+__all__ = ["HEADS", "HeadSettings", "Heads", "Reading"]
 
 
 @dataclass(frozen=True)
@@ -50,30 +50,38 @@ class Reading:
         return torch.cat([self.memory if past_learns else self.memory.detach(), own], 1)
 
 
-class Heads(nn.Module, ABC):
-    """Base of all kinds of heads. One object holds the heads of all exits of a model.
+@dataclass(frozen=True)
+class HeadSettings:
+    """What the heads of a model are made for.
 
-    Args:
+    Attributes:
         exits: number of exits, the final one included.
         dropout: of the backbone's own classification head.
         options: of the method; a kind of heads reads those it knows.
     """
+
+    hidden_size: int
+    classes: int
+    exits: int
+    dropout: float
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+
+    def linear(self) -> nn.Linear:
+        """A layer from the vector of an exit to its logits."""
+        return nn.Linear(self.hidden_size, self.classes)
+
+
+class Heads(nn.Module, ABC):
+    """Base of all kinds of heads. One object holds the heads of all exits of a model."""
 
     keeps_memory: ClassVar[bool] = False  # reads the vectors of earlier exits
     reads_tokens: ClassVar[bool] = False  # reads the states of all tokens
     fresh: ClassVar[bool] = True  # no pretraining has touched it: it learns at a rate of its own
     exits: nn.ModuleList  # a part per exit; heads that share parts have none and say what is final
 
-    def __init__(
-        self,
-        hidden_size: int,
-        classes: int,
-        exits: int,
-        dropout: float,
-        options: Mapping[str, OptionValue],
-    ) -> None:
+    def __init__(self, settings: HeadSettings) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(settings.dropout)
 
     @abstractmethod
     def forward(self, reading: Reading, exit_index: int) -> Tensor:

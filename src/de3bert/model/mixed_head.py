@@ -5,14 +5,11 @@ RightTool, Schwartz et al., 2020: The Right Tool for the Job.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor, nn
 from transformers import initialization as init
 
-from de3bert.methods.method import OptionValue
-from de3bert.model.head import HEADS, Heads, Reading
+from de3bert.model.head import HEADS, Heads, HeadSettings, Reading
 
 __all__ = ["MixedHeads"]
 
@@ -29,16 +26,9 @@ class MixedHeads(Heads):
 
     keeps_memory = True
 
-    def __init__(
-        self,
-        hidden_size: int,
-        classes: int,
-        exits: int,
-        dropout: float,
-        options: Mapping[str, OptionValue],
-    ) -> None:
-        super().__init__(hidden_size, classes, exits, dropout, options)
-        self.exits = nn.ModuleList(MixedHead(hidden_size, classes, 1 + i) for i in range(exits))
+    def __init__(self, settings: HeadSettings) -> None:
+        super().__init__(settings)
+        self.exits = nn.ModuleList(MixedHead(settings, 1 + i) for i in range(settings.exits))
 
     def forward(self, reading: Reading, exit_index: int) -> Tensor:
         return self.exits[exit_index](self.dropout(reading.vectors(exit_index)))
@@ -47,10 +37,10 @@ class MixedHeads(Heads):
 class MixedHead(nn.Module):
     """The head of one exit: (rows, vectors, hidden) to (rows, classes)."""
 
-    def __init__(self, hidden_size: int, classes: int, vectors: int) -> None:
+    def __init__(self, settings: HeadSettings, vectors: int) -> None:
         super().__init__()
         self.weights = nn.Parameter(torch.empty(vectors))
-        self.classifier = nn.Linear(hidden_size, classes)
+        self.classifier = settings.linear()
         self.reset()
 
     @torch.no_grad()

@@ -11,11 +11,12 @@ from de3bert.objective import LOSSES
 class BottleneckHeads(Heads):
     """z = W gelu(V dropout(s)): a layer of 16 between the vector s of an exit and its logits."""
 
-    def __init__(self, hidden_size, classes, exits, dropout, options):
-        super().__init__(hidden_size, classes, exits, dropout, options)
+    def __init__(self, settings):
+        super().__init__(settings)
+        width, classes = settings.hidden_size, settings.classes
         self.exits = nn.ModuleList(
-            nn.Sequential(nn.Linear(hidden_size, 16), nn.GELU(), nn.Linear(16, classes))
-            for _ in range(exits)
+            nn.Sequential(nn.Linear(width, 16), nn.GELU(), nn.Linear(16, classes))
+            for _ in range(settings.exits)
         )
 
     def forward(self, reading, exit_index):
