@@ -104,8 +104,8 @@ def test_pretrained_weights_are_kept_bit_for_bit(pooling: str, tmp_path: Path) -
         assert pooler.weight is not original.pooler.dense.weight
 
 
-# Method, options, what is asked for -> pooling on a BERT and on a sentence embedder, and whether the
-# poolers are the backbone's.
+# Method, options, what is asked for -> pooling on a BERT and on a sentence embedder, and whether
+# the poolers are the backbone's.
 BUILT = [
     ("gpfee", {}, None, "own_pooler", "mean_own_pooler", False),
     ("gpfee", {}, "mean", "mean_own_pooler", "mean_own_pooler", False),

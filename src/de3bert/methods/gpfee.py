@@ -14,7 +14,7 @@ METHODS.add(
         pooling="own_pooler",
         heads="fused",
         options={
-            "poolers": "fresh",  # of every exit, as in the authors' code; or a copy of the backbone's
+            "poolers": "fresh",  # of every exit, as in the authors' code; or "copied", "none"
             "future": 1.0,  # 0 leaves the predicted states out
             "thaw": 2.0,  # the lowest layers that thaw in the course of the training
         },

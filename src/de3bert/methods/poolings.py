@@ -1,4 +1,4 @@
-"""What exits read, by names of poolings (`de3bert.model.pooling`): in words, and what methods get."""
+"""What exits read, by names of poolings (`de3bert.model.pooling`), and what methods get."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class MethodFacts(Part):
     withdrawn: str | None = None
     pooling: str | None = None
     declared_pooling: str | None = None
-    built_poolings: list[str] = []
+    built_poolings: tuple[str, ...] = ()
 
 
 class TaskFacts(Part):

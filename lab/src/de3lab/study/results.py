@@ -69,7 +69,7 @@ class Results:
     def built_poolings(self, method: str) -> list[str]:
         """What the exits of a method's finished models read, by name."""
         records = (record for (_, name, _), record in self.records_of.items() if name == method)
-        return sorted({record.built_pooling for record in records} - {None})
+        return sorted({record.built_pooling for record in records if record.built_pooling})
 
     @property
     def ranked(self) -> list[str]:

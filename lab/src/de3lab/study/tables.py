@@ -115,7 +115,7 @@ def _what_exits_read(document: StudyResult) -> list[str]:
     built: dict[str, list[str]] = {}
     lacking = []
     for method in (each for each in document.methods if each.name in shown):
-        poolings = method.built_poolings or [method.pooling or "what fits the backbone"]
+        poolings = method.built_poolings or (method.pooling or "what fits the backbone",)
         built.setdefault(" or ".join(map(pooling_words, poolings)), []).append(method.name)
         if method.declared_pooling is not None and method.pooling in poolings:
             lacking.append(f"{method.name} ({pooling_words(method.declared_pooling)})")
