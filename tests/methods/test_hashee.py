@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,10 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 import de3bert
+from de3bert.bench.run import Request, run_bench
 from de3bert.data.read import read_table
 from de3bert.errors import UsageError
-from de3bert.exits.token_hash import HASHES, TokenCounts, count_tokens
+from de3bert.exits.token_hash import HASHES, TokenCounts, count_tokens, equal_buckets
 from de3bert.exits.token_layers import TokenLayers, bucket_layers, last_layers
 from de3bert.export.bundle import export_model
 from de3bert.model import EarlyExitConfig, EarlyExitForSequenceClassification
@@ -34,7 +37,7 @@ from de3bert.training.recipe import recipe_from
 
 Model = EarlyExitForSequenceClassification
 SPECIAL = (0, 1, 2, 3, 4)  # of the tiny tokenizer
-NAMES = ("frequency", "information", "random", "occurrence")
+NAMES = ("frequency", "information", "random", "occurrence", "cluster")
 
 
 def build(family: str = "bert", *, order: list[int] | None = None, **options: Any) -> Model:
@@ -42,8 +45,12 @@ def build(family: str = "bert", *, order: list[int] | None = None, **options: An
     with torch.random.fork_rng():
         torch.manual_seed(5)
         model = Model.from_backbone(tiny(family), num_labels=2, method="hashee", **options)
-    table(model).fill(list(range(5, 50)) if order is None else order)
+    fill(model, list(range(5, 50)) if order is None else order)
     return model
+
+
+def fill(model: Model, order: list[int]) -> None:
+    table(model).fill(equal_buckets(order, len(table(model).layers)))
 
 
 def table(model: Model) -> TokenTable:
@@ -61,10 +68,10 @@ def counted(counts: list[list[int]], seed: int = 0) -> TokenCounts:
 
 def test_known_buckets() -> None:
     """a10 b8 c6 d5 e4 f3 g2 in 3 buckets from layer 1: a, b -> 1; c, d -> 2; e, f, g -> 3."""
-    order = HASHES["frequency"](counted([[0, 2, 10, 8, 3, 6, 5, 4, 0]]))
-    assert order == [2, 3, 5, 6, 7, 4, 1]
+    buckets = HASHES["frequency"](counted([[0, 2, 10, 8, 3, 6, 5, 4, 0]]), 3)
+    assert buckets == [[2, 3], [5, 6], [7, 4, 1]]
     part = TokenTable(9, 3, {"buckets": 3.0})
-    part.fill(order)
+    part.fill(buckets)
     assert part.token_layers.tolist() == [3, 3, 1, 1, 3, 2, 2, 3, 3]
 
 
@@ -87,7 +94,7 @@ def test_buckets_are_of_equal_size_and_the_rest_is_last(
 ) -> None:
     order = np.random.default_rng(seed % 2**32).permutation(70)[:seen].tolist()
     part = TokenTable(70, last, {"buckets": float(buckets)})
-    part.fill(order)
+    part.fill(equal_buckets(order, buckets))
     size = seen // buckets
     for place, number in enumerate(order):
         bucket = min(place // size, buckets - 1) if size else buckets - 1
@@ -98,7 +105,12 @@ def test_buckets_are_of_equal_size_and_the_rest_is_last(
 
 def test_frequent_tokens_go_first_and_ties_by_number() -> None:
     counts = counted([[0, 3, 1, 0, 5, 1], [0, 0, 2, 0, 0, 2]])
-    assert HASHES["frequency"](counts) == [4, 1, 2, 5]  # 5, 3, 3, 3; 0 and 3 are never seen
+    assert HASHES["frequency"](counts, 4) == [
+        [4],
+        [1],
+        [2],
+        [5],
+    ]  # 5, 3, 3, 3; 0 and 3 are never seen
 
 
 def test_informative_tokens_go_first() -> None:
@@ -114,16 +126,52 @@ def test_informative_tokens_go_first() -> None:
             if row[number]
         ]
         informative[number] = sum(parts)
-    order = HASHES["information"](counted(counts))
+    (order,) = HASHES["information"](counted(counts), 1)
     assert order == sorted((0, 1, 2, 3), key=lambda number: -informative[number])
     assert set(order[:2]) == {1, 2}  # 0 and 3 say nothing of the class
 
 
 def test_random_is_one_layer_per_id_and_another_for_another_seed() -> None:
     counts = [[1] * 30 + [0] * 5]
-    first, again, other = (HASHES["random"](counted(counts, seed)) for seed in (1, 1, 2))
+    first, again, other = (HASHES["random"](counted(counts, seed), 1)[0] for seed in (1, 1, 2))
     assert first == again != other
     assert sorted(first) == sorted(other) == list(range(30))
+
+
+# Three clusters of embeddings: four short ones (sum of lengths 4), two long ones (12), one of 5.
+CLUSTERED = [[5.0, 0.0], *([1.0, 0.01 * n] for n in range(4)), [-6.0, 0.0], [-6.0, 0.1]]
+
+
+def test_clusters_of_short_embeddings_go_first() -> None:
+    vectors = np.array(CLUSTERED, dtype=np.float32)
+    found = TokenCounts(np.zeros((2, 7), dtype=np.int64), 3, frozenset({3, 6}), vectors)
+    # 3 and 6 are special: they count as members of their clusters, and stop nowhere.
+    assert HASHES["cluster"](found, 3) == [[1, 2, 4], [0], [5]]
+    assert HASHES["cluster"](found, 1) == [[0, 1, 2, 4, 5]]
+    same = replace(found, embeddings=np.ones((7, 2), dtype=np.float32))
+    assert sorted(chain(*HASHES["cluster"](same, 3))) == [0, 1, 2, 4, 5]
+    assert sorted(chain(*HASHES["cluster"](found, 50))) == [0, 1, 2, 4, 5]
+    part = TokenTable(7, 6, {"hash": "cluster", "buckets": 3.0})
+    part.fill(HASHES["cluster"](found, 3))
+    assert part.token_layers.tolist() == [4, 2, 2, 6, 2, 6, 6]
+
+
+@given(rows=st.integers(4, 25), count=st.integers(1, 4), seed=st.integers(0, 99))
+def test_every_embedding_is_in_the_cluster_whose_mean_is_nearest(
+    rows: int, count: int, seed: int
+) -> None:
+    """A fixed point of k-means, found slowly; and the order of the sums of lengths."""
+    vectors = np.random.default_rng(seed).normal(size=(rows, 3)).astype(np.float32)
+    found = TokenCounts(np.zeros((2, rows), dtype=np.int64), seed, embeddings=vectors)
+    buckets = HASHES["cluster"](found, count)
+    assert sorted(chain(*buckets)) == list(range(rows))
+    sums = [sum(math.dist(vectors[number], (0, 0, 0)) for number in each) for each in buckets]
+    assert sums == sorted(sums)
+    means = [vectors[each].astype(float).mean(0) for each in buckets if each]
+    for place, each in enumerate(each for each in buckets if each):
+        for number in each:
+            apart = [math.dist(vectors[number], mean) for mean in means]
+            assert apart[place] <= min(apart) + 1e-4
 
 
 def test_counting_leaves_special_tokens_out() -> None:
@@ -132,6 +180,7 @@ def test_counting_leaves_special_tokens_out() -> None:
     expected = [Counter({7: 2, 9: 1}), Counter({9: 3})]
     assert found.counts.tolist() == [[each[number] for number in range(12)] for each in expected]
     assert (found.seen.tolist(), found.seed) == ([7, 9], 4)
+    assert found.special == {0, 1, 2, 3, 999}
 
 
 # --- looking up
@@ -151,7 +200,7 @@ def test_ids_beyond_the_table_go_through_all_layers(ids: list[list[int]]) -> Non
 
 def test_occurrences_draw_a_layer_each_whatever_stands_around_them() -> None:
     part = TokenTable(1000, 12, {"hash": "occurrence", "buckets": 6.0})
-    part.fill(list(range(5, 900)))
+    part.fill(equal_buckets(range(5, 900), 6))
     noise = torch.Generator().manual_seed(3)
     ids = torch.randint(5, 900, (200, 64), generator=noise)
     ids[:, 0], ids[:, 7] = 2, 950  # a special token, and one that was never seen
@@ -346,7 +395,7 @@ def test_later_graphs_get_the_layers_of_the_tokens(
                 torch.nn.init.normal_(parameter, std=0.15)
         for head in model.heads.exits:
             torch.nn.init.normal_(head.weight)
-    table(model).fill(list(range(5, 50)))
+    fill(model, list(range(5, 50)))
     model.save_pretrained(tmp_path / "model")
     tiny_tokenizer.save_pretrained(tmp_path / "model")
     export_model(tmp_path / "model", tmp_path / "bundle")
@@ -452,7 +501,7 @@ def test_batching_never_changes_an_answer(trained: Path, toy_data: ToyData) -> N
             assert answer.label == expected[row] or not sure[row]
 
 
-@pytest.mark.parametrize("name", ["information", "random", "occurrence"])
+@pytest.mark.parametrize("name", ["information", "random", "occurrence", "cluster"])
 def test_every_hash_trains(
     name: str, tiny_backbone: Path, toy_data: ToyData, tmp_path: Path
 ) -> None:
@@ -467,24 +516,68 @@ def test_every_hash_trains(
     assert set(layers.unique().tolist()) == ({0, 4} if name == "occurrence" else {2, 4})
 
 
-# --- refusing
+# --- pairs of texts
 
 
-def test_pairs_of_texts_are_refused_before_anything_is_written(
-    tiny_backbone: Path, tmp_path: Path
+def test_pairs_of_texts_go_all_the_way(
+    tiny_backbone: Path,
+    tiny_tokenizer: PreTrainedTokenizerBase,
+    toy_data: ToyData,
+    tmp_path: Path,
 ) -> None:
-    rows = {"text": ["good", "bad"] * 8, "text_pair": ["joy", "bore"] * 8, "label": ["a", "b"] * 8}
+    """Training, answers, evaluation, export and timing; both texts count for the table."""
+    texts = read_table(toy_data.train).texts[:160]
+    rows = [
+        {"a": text, "b": other, "label": "ab"[len(text) > len(other)]}
+        for text, other in pairwise(texts)
+    ]
     path = tmp_path / "pairs.jsonl"
-    lines = [dict(zip(rows, each, strict=True)) for each in zip(*rows.values(), strict=True)]
-    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     settings = {
-        "backbone": str(tiny_backbone),
+        **toy_recipe(tiny_backbone, toy_data, epochs=1),
         "method": "hashee",
-        "data": {"train": str(path), "text": "text", "text_pair": "text_pair", "label": "label"},
+        "method_options": {"buckets": 4.0},
     }
-    with pytest.raises(UsageError, match=r"pairs of texts: where a token stops is a statistic"):
-        fit(recipe_from(settings), tmp_path / "model", progress=False)
-    assert [each.name for each in tmp_path.iterdir()] == ["pairs.jsonl"]
+    columns = {"text": "a", "text_pair": "b", "label": "label"}
+    settings["data"] = {"train": str(path), "max_length": 48, **columns}
+    out = tmp_path / "model"
+    fit(recipe_from(settings), out, progress=False)
+    layers = table(Model.from_pretrained(out)).token_layers.tolist()
+    ends = {tiny_tokenizer.vocab[name] for name in ("[CLS]", "[SEP]")}
+    assert {layers[number] for number in ends} == {4}
+    assert set(layers) == {1, 2, 3, 4}
+    # A word that stands in second texts alone has a place in the table as well.
+    only = {word for row in rows for word in row["b"].split()}
+    assert min(layers[tiny_tokenizer.vocab[word]] for word in only) == 1
+    export_model(out, tmp_path / "bundle")
+    ours, theirs = de3bert.load(out), de3bert.load(tmp_path / "bundle")
+    pairs = [(row["a"], row["b"]) for row in rows[:20]]
+    expected = ours.trace(pairs, batch_size=20)
+    for size in (1, 20):
+        assert apart(expected, theirs.trace(pairs, batch_size=size)) <= ROUNDING
+    sure = np.abs(np.diff(expected.logits[:, 0])).ravel() > 1e-3
+    given = [answer.label for answer in theirs.predict(pairs)]
+    for answer, label, certain in zip(ours.predict(pairs), given, sure, strict=True):
+        assert answer.label == label or not certain
+    rows_read = read_table(path, text="a", text_pair="b", label="label")
+    every = [
+        layers[number]
+        for row in rows
+        for number in tiny_tokenizer(row["a"], row["b"], max_length=48, truncation=True)[
+            "input_ids"
+        ]
+    ]
+    for classifier in (ours, theirs):
+        said = evaluate(classifier, rows_read)
+        assert said.token_layers_mean == pytest.approx(sum(every) / len(every))
+    request = Request(
+        bundle=str(tmp_path / "bundle"), against=("hf", "ort", "ort-fused"), rounds=1, texts=4
+    )
+    timed = run_bench(request, rows_read, command="de3 bench")
+    assert len(timed["contenders"]) >= 4
+
+
+# --- refusing
 
 
 @pytest.mark.parametrize(

@@ -110,19 +110,6 @@ def test_f1_is_for_two_classes(tmp_path, toy_data):
         Study(checked(given), tmp_path).check()
 
 
-def test_methods_that_stop_tokens_are_not_for_pairs(tmp_path, toy_data, monkeypatch):
-    tokens = replace(METHODS["de3"], name="toky", token_exits="hash")
-    monkeypatch.setattr(METHODS, "_parts", {**METHODS._parts, "toky": tokens})
-    rows = [{"text_a": "a", "text_b": "b", "label": "ab"[i % 2]} for i in range(60)]
-    path = write_rows(tmp_path / "t.jsonl", rows)
-    given = changed_task(
-        settings("bb", toy_data, methods=["de3", "toky"]),
-        train=path, test={"t": path}, rows=30, calibration_rows=9,
-    )  # fmt: skip
-    with pytest.raises(UsageError, match=r"Method toky stops single tokens.*pairs of texts"):
-        Study(checked(given), tmp_path).check()
-
-
 def test_methods_that_tag_words_are_not_for_texts(tmp_path, toy_data, monkeypatch):
     tagger = replace(METHODS["de3"], name="tagger", task="token-classification")
     monkeypatch.setattr(METHODS, "_parts", {**METHODS._parts, "tagger": tagger})

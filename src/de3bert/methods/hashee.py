@@ -16,7 +16,7 @@ METHODS.add(
         depth="last",
         token_exits="hash",
         options={
-            "hash": "frequency",  # frequency, information, random, occurrence
+            "hash": "frequency",  # frequency, information, random, occurrence, cluster
             "buckets": 6.0,
             "last": 0.0,  # the deepest layer; 0: the backbone's
         },

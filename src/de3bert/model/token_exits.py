@@ -72,19 +72,15 @@ class TokenTable(nn.Module):
         init.constant_(self.token_layers, self.last)  # lets a table alone that was read from a file
 
     @torch.no_grad()
-    def fill(self, order: Sequence[int]) -> None:
-        """Takes up a table: ids in the order in which they are to stop, all others last.
+    def fill(self, buckets: Sequence[Sequence[int]]) -> None:
+        """Takes up a table: the ids of every bucket, first to stop first; all others stop last.
 
-        Buckets are of equal size, len(order) // buckets; what is left over goes to the last.
+        Where places draw their layers, any id of a bucket does.
         """
         self.token_layers.fill_(self.last)
-        if self.draws:
-            self.token_layers[torch.tensor(order, dtype=torch.long)] = DRAWN
-            return
-        size = len(order) // len(self.layers)
-        for number, layer in enumerate(self.layers[:-1]):
-            ids = torch.tensor(order[number * size : (number + 1) * size], dtype=torch.long)
-            self.token_layers[ids] = layer
+        for layer, ids in zip(self.layers, buckets, strict=False):
+            chosen = torch.tensor(ids, dtype=torch.long)
+            self.token_layers[chosen] = DRAWN if self.draws else layer
 
     @torch.no_grad()
     def resize(self, vocabulary: int) -> None:

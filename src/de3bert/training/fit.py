@@ -32,7 +32,7 @@ from de3bert.training.output_folder import (
 )
 from de3bert.training.recipe import Recipe, recipe_text
 from de3bert.training.refresh import refresh_prototypes
-from de3bert.training.request import check_request, check_single_texts, read_rows
+from de3bert.training.request import check_request, read_rows
 from de3bert.training.rows import Rows
 from de3bert.training.schedule import Done, Schedule
 from de3bert.training.seal import is_whole, seal
@@ -105,7 +105,6 @@ def fit(
         if fresh:
             clear(scratch)
         splits = splits or read_rows(recipe)
-        check_single_texts(METHODS[recipe.method], splits)
         training = TrainingRun(recipe, splits, scratch, progress, trust_remote_code)
         trained = training.run(out, None if teacher is None else Path(teacher))
         shutil.rmtree(scratch, ignore_errors=True)

@@ -42,20 +42,8 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def read_rows(recipe: Recipe) -> Splits:
-    """The rows of the recipe, if the method can be trained on them."""
-    splits = read_splits(recipe.data, recipe.train.seed)
-    check_single_texts(METHODS[recipe.method], splits)
-    return splits
-
-
-def check_single_texts(method: Method, splits: Splits) -> None:
-    """Refuses pairs for a method whose tables are statistics of single texts."""
-    if splits.train.pairs is not None and method.token_exits == "hash":
-        raise UsageError(
-            f"Method {method.name} does not fit {splits.train.source}, which has pairs of texts: "
-            "where a token stops is a statistic of single texts, and says nothing about how two "
-            "texts relate. Use a method that stops whole texts, such as de3."
-        )
+    """The rows of the recipe."""
+    return read_splits(recipe.data, recipe.train.seed)
 
 
 def _check_fitted(recipe: Recipe, method: Method) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from de3bert.errors import De3Error
 from de3bert.exits.token_hash import HASHES, count_tokens
 from de3bert.model import EarlyExitModel
@@ -33,5 +36,7 @@ def fill_token_table(model: EarlyExitModel, rows: Rows, encoder: TextEncoder, se
         encoder.tokenizer.all_special_ids,
         seed,
     )
+    words: Any = model.get_input_embeddings().weight
+    known = replace(found, embeddings=words.detach().float().cpu().numpy())
     options = model.config.method_options or {}
-    table.fill(HASHES[str(options["hash"])](found))
+    table.fill(HASHES[str(options["hash"])](known, len(table.layers)))

@@ -215,11 +215,5 @@ def _check_metrics(job: Job, classes: int) -> None:
 
 def _check_fit(method: str, task: str, material: TaskRows) -> None:
     """Refuses methods that are for other data than a task has."""
-    kind = METHODS[method].token_exits
     if METHODS[method].task != "text-classification":
         raise UsageError(f"Method {method} tags words, and a study compares text classifiers.")
-    if kind != "none" and material.source.pairs is not None:
-        raise UsageError(
-            f"Method {method} stops single tokens of one text, and the rows of task {task} are "
-            "pairs of texts. Leave out the one or the other."
-        )
