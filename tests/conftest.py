@@ -98,6 +98,30 @@ def tiny_backbone(
 
 
 @pytest.fixture(scope="session")
+def small_backbone(
+    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: PreTrainedTokenizerFast
+) -> Path:
+    """A random BERT of 2 layers, 16 wide, that reads the same tokens: half a layer's work each."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("small") / "small-bert"
+    config = BertConfig(
+        vocab_size=len(TINY_WORDS),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(8)
+        BertModel(config).save_pretrained(folder)
+    tiny_tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def browser() -> str:
     """A real browser; pages are not driven where there is none (CI installs one)."""
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")

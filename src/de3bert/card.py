@@ -21,7 +21,7 @@ CARD = """{metadata}
 # {title}
 
 An early-exit {kind}: {classes} classes ({labels}), {depth} layers, an exit after layers
-{exits}. Method `{method}`, pooling `{pooling}`{built}, {prototypes}, on the backbone `{backbone}`.
+{exits}. Method `{method}`, pooling `{pooling}`{built}, {prototypes}, on the backbone `{backbone}`{small}.
 
 ```python
 import de3bert
@@ -108,12 +108,23 @@ def _filled(folder: Path, config: dict[str, Any], record: dict[str, Any], title:
         backbone=_code(
             record.get("backbone", config["backbone_config"].get("model_type", "unknown"))
         ),
+        small=_small(record, config),
         prototypes=_prototypes(config),
         point=_usage(config.get("default_point"), list(points)),
         points=points_table(points),
         curve="\n![curve](curve.png)\n" if (folder / "curve.png").exists() else "",
         ending=_ending(folder, record, config.get("fitted") or {}),
     )
+
+
+def _small(record: dict[str, Any], config: dict[str, Any]) -> str:
+    """What a cascade begins with, and what that costs."""
+    if not config.get("cascade"):
+        return ""
+    own = config.get("small_config") or {}
+    name = record.get("small_backbone", own.get("model_type"))
+    first = f"the small encoder `{_code(name)}`" if name else "a copy of its first layers"
+    return f", after {first} at the cost of {int(config['cascade'])} of its layers"
 
 
 def _ending(folder: Path, record: dict[str, Any], fitted: dict[str, Any]) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tests.conftest import TINY_WORDS
 from tests.fixtures_trained import toy_rows
 from tests.tagged import TAGS, toy_sentences
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from de3bert.methods import METHODS, Method, Phase
 from de3bert.model import EarlyExitModel as Model
@@ -90,13 +91,27 @@ def toy(
     words = declared.task == "token-classification"
     torch.manual_seed(0)
     model = Model.from_backbone(
-        str(backbone), labels=TAGS if words else LABELS, method=method, pooling=pooling, **options
+        str(backbone),
+        labels=TAGS if words else LABELS,
+        method=method,
+        pooling=pooling,
+        small_backbone=small_encoder() if declared.cascade == "own" else None,
+        **options,
     )
     encoder = encoder_of(declared.task, tokenizer, LENGTH)
     made = _sentences(encoder, rows) if words else _texts(encoder, rows)
     resolved = dict(model.config.method_options or {})
     context = PhaseContext(model, made, made, encoder, resolved, str(backbone), teacher, 3)
     return Toy(declared, context)
+
+
+def small_encoder() -> BertModel:
+    """A small encoder for the same tokens, narrower than the backbone; its weights are fresh."""
+    config = BertConfig(
+        vocab_size=len(TINY_WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=64,
+    )  # fmt: skip
+    return BertModel(config)
 
 
 def without_dropout(model: Model) -> Model:

@@ -34,7 +34,7 @@ TEXT_METHODS = [name for name in METHODS if METHODS[name].task == "text-classifi
 # Those that differ in what they compute; the others share all graphs with one of them.
 SHAPES = [
     "full", "layers-k", "joint-entropy", "joint-entropy-calibrated", "de3", "berxit", "gpfee",
-    "fastbert", "righttool", "consistentee", "cascadebert", "hashee",
+    "fastbert", "righttool", "consistentee", "cascadebert", "cascade-truncated", "hashee",
 ]  # fmt: skip
 NEEDS_WORD_HEAD = {"distilbert"}  # its teacher is the backbone's own masked-word head
 SPEED = "layers=1.2"
@@ -56,12 +56,15 @@ def taught_backbone(tmp_path_factory: pytest.TempPathFactory, trained_model: Pat
 
 @pytest.fixture(scope="session")
 def ready(
-    tmp_path_factory: pytest.TempPathFactory, taught_backbone: Path, toy_data: ToyData
-) -> Ready:
+    tmp_path_factory: pytest.TempPathFactory, taught_backbone: Path, small_backbone: Path,
+    toy_data: ToyData,
+) -> Ready:  # fmt: skip
     """The folder of a method's model, trained by the first test that asks."""
 
     def folder(method: str) -> Path:
         settings = {**toy_recipe(taught_backbone, toy_data, epochs=0.5), "method": method}
+        if METHODS[method].cascade == "own":
+            settings["small_backbone"] = str(small_backbone)
         recipe = recipe_from(settings)
         return once(
             tmp_path_factory, f"method-{method}", lambda out: fit(recipe, out, progress=False)
@@ -173,7 +176,7 @@ def check_same_answers(
         assert (np.array(ours) == np.array(theirs))[sure].all()
 
 
-@pytest.mark.parametrize("method", ["gpfee", "cascadebert"])
+@pytest.mark.parametrize("method", ["gpfee", "cascadebert", "cascade-truncated"])
 def test_bench_times_models_that_are_no_plain_stack_of_heads(
     method: str, ready: Ready, toy_data: ToyData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

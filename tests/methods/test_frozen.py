@@ -27,9 +27,6 @@ CHANGES: dict[str, dict[str, str]] = {
     "consistentee": {
         "exits": r"(encoder|pooling|heads)\..*", "policy": r"router\..*", "together": r".*",
     },
-    "cascadebert": {
-        "small": r"encoder\.small\..*|(pooling\.dense|heads\.exits)\.0\..*", "together": r".*",
-    },
     "theseus": {"train": r"encoder\.layers\..*"},
 }  # fmt: skip
 OWN_POOLERS = {"fine-tune": r"(encoder|pooling\.dense\.3|heads\.exits\.3)\..*",

@@ -124,7 +124,7 @@ NAN, INFINITE = float("nan"), float("inf")
         ("distilbert", "soft_words", "some", 'soft_words "some"'),
         ("distilbert", "word_epochs", NAN, "word_epochs must be a number at least 0, got nan"),
         ("distilbert", "word_rate", 0.0, "word_rate must be a number above 0, got 0"),
-        ("cascadebert", "small", 1.5, "small must be a whole number from 1 on, got 1.5"),
+        ("cascade-truncated", "small", 1.5, "small must be a whole number from 1 on, got 1.5"),
         ("consistentee", "rollouts", 1e9, "rollouts must be at most 10000"),
         ("layers-k", "layers", INFINITE, "layers must be a whole number from 0 on, got inf"),
         ("tokee", "full_share", 0.9, "full_share must be at most 0.8, got 0.9"),

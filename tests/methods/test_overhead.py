@@ -11,6 +11,7 @@ from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from de3bert.methods import METHODS
 from de3bert.model import EarlyExitModel as Model
+from de3bert.model.config import EarlyExitConfig
 from de3bert.model.standard_size import exit_parameters
 
 BERT = 109_482_240  # with its pooler, without a classifier
@@ -55,13 +56,16 @@ EXITS: dict[str, dict[int, dict[str, int]]] = {
     },
     # Exits at layers 1, 4 and 6, each with as many weights as it mixes vectors.
     "righttool": {2: {"classifiers": 3 * 1_538 + 6}, 3: {"classifiers": 3 * 2_307 + 6}},
-    "cascadebert": {
-        classes: {
-            "classifiers": 768 * classes + classes,
-            "poolers": POOLER,
-            "small model": EMBEDDINGS + 2 * LAYER,
+    **{
+        name: {
+            classes: {
+                "classifiers": 768 * classes + classes,
+                "poolers": POOLER,
+                "small model": EMBEDDINGS + 2 * LAYER,
+            }
+            for classes in (2, 3)
         }
-        for classes in (2, 3)
+        for name in ("cascadebert", "cascade-truncated")
     },
 }  # fmt: skip
 # What the final head has; a linear one where nothing is said.
@@ -76,6 +80,13 @@ HALVES = ("layers-k", "distilbert", "pd", "pkd", "theseus")  # of 6 layers
 @cache
 def built(name: str, classes: int) -> Model:
     with torch.device("meta"):
+        if METHODS[name].cascade == "own":  # what it costs is counted by running, so not here
+            config = EarlyExitConfig(
+                backbone_config=BertConfig(), small_config=BertConfig(num_hidden_layers=2),
+                method=name, method_options=dict(METHODS[name].options), pooling="own_pooler",
+                prototypes="none", cascade=2, exit_layers=[2, 14], num_labels=classes,
+            )  # fmt: skip
+            return Model(config)
         return Model.from_backbone(BertModel(BertConfig()), num_labels=classes, method=name)
 
 

@@ -111,7 +111,7 @@ def test_low_entropy_several_times_running(number: int, layer: int) -> None:
         assert leaves_at(of_entropies([[level] * 12]), policy) == [first]
 
 
-@pytest.mark.parametrize("method", ["righttool", "cascadebert"])
+@pytest.mark.parametrize("method", ["righttool", "cascadebert", "cascade-truncated"])
 def test_confidence(method: str) -> None:
     trace = of_confidences([[0.6, 0.8, 0.85, 0.9], [0.75, 0.7, 0.9, 0.95], [0.55, 0.6, 0.7, 0.8]])
     for tau, layers in [(0.5, [1, 1, 1]), (0.72, [2, 1, 4]), (0.88, [4, 3, 4]), (1.0, [4, 4, 4])]:
@@ -198,7 +198,8 @@ def test_words(method: str, window: int | None, layers: list[int]) -> None:
 # two values, where it makes no difference. A policy that is written by hand may be either.
 PUBLISHED = {
     "deebert": "<", "righttool": ">=", "fastbert": "<=", "berxit": ">", "pcee": "<", "gpfee": "<",
-    "cosee": "<", "consistentee": ">", "cascadebert": ">", "sentee": "<", "tokee": "<",
+    "cosee": "<", "consistentee": ">", "cascadebert": ">", "cascade-truncated": ">",
+    "sentee": "<", "tokee": "<",
     "de3": "<", "de3-words": "<",
 }  # fmt: skip
 

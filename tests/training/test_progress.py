@@ -39,10 +39,10 @@ def test_lines_without_a_terminal(recipe, tmp_path, talkative, capsys):
 
 
 def test_every_phase_and_pass_has_its_name(recipe, tmp_path, talkative, capsys):
-    changed = recipe_from(recipe.model_dump(), ["method=cascadebert", "train.epochs=1"])
+    changed = recipe_from(recipe.model_dump(), ["method=cascade-truncated", "train.epochs=1"])
     fit(changed, tmp_path / "m")
     said = capsys.readouterr().err
-    for label in ("small: ", "together: ", "which rows are hard: "):
+    for label in ("judge 1 of 3: ", "judge 3 of 3: ", "together: "):
         assert any(line.startswith(label) for line in said.splitlines()), label
 
 

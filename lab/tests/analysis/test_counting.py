@@ -62,7 +62,7 @@ def test_distances_are_counted_as_products(untrained):
     assert counted == 2 * 32 * 3
 
 
-@pytest.mark.parametrize("method", ["gpfee", "righttool", "fastbert", "cascadebert"])
+@pytest.mark.parametrize("method", ["gpfee", "righttool", "fastbert", "cascade-truncated"])
 def test_heads_of_other_kinds_are_counted_too(untrained, method):
     """By running them: those that look back need the vectors of the exits before."""
     found = count_by_torch(de3bert.load(untrained(method)).backend, token_row(7))

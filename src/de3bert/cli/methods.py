@@ -85,7 +85,7 @@ def _details(found: dict[str, Any]) -> list[Any]:
         f"{found['name']}: {found['summary']}",
         f"{found['citation']}; group: {found['group']}",
     ]
-    for part in ("pooling", "heads", "prototypes", "router", "depth", "token_exits"):
+    for part in ("pooling", "heads", "prototypes", "router", "depth", "cascade", "token_exits"):
         lines.append(f"  {part.replace('_', ' ')}: {found[part]}")
     if reads := found["reads"]:
         by_mean = f"{reads['mean']} (sentence embedders)"

@@ -26,6 +26,9 @@ def run(
     backbone: Annotated[
         str | None, typer.Option(help="Encoder: folder or hub id; needed without --recipe.")
     ] = None,
+    small_backbone: Annotated[
+        str | None, typer.Option(help="The small encoder that a cascade begins with.")
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="By default de3-fitted; `de3 methods` lists all.")
     ] = None,
@@ -66,6 +69,7 @@ def run(
     voice = Voice(json, quiet)
     given: dict[str, Any] = {
         "backbone": backbone,
+        "small_backbone": small_backbone,
         "method": method,
         "data.train": data,
         "data.task": task,

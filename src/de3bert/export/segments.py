@@ -197,10 +197,13 @@ def program_kind(model: Model) -> Hashable:
 
     What a policy or a training reads is no part of a graph. Distances are graphs of their own.
     """
-    config = model.config.encoder_config.to_dict()
+    shown = [each.to_dict() for each in model.config.encoder_configs]
     backbone = getattr(model.encoder, "backbone", None)
     settings = {
-        **{name: value for name, value in config.items() if not name.startswith("_")},
+        "encoders": [
+            {name: value for name, value in config.items() if not name.startswith("_")}
+            for config in shown
+        ],
         "attention": getattr(getattr(backbone, "config", None), "_attn_implementation", None),
         "task": model.config.task,
         "temperatures": model.config.temperatures,

@@ -29,6 +29,7 @@ def describe(name: str) -> dict[str, Any]:
         "prototypes": method.prototypes,
         "router": method.router,
         "depth": method.depth,
+        "cascade": method.cascade,
         "internal_exits": method.internal_exits,
         "exits_at": list(method.exits_at) or None,
         "task": method.task,

@@ -96,6 +96,8 @@ class Method:
         exits_at: where exits are, as shares of the depth (rounded up); empty: after every layer.
         depth: how many layers the model has: `all` of the backbone's, or those that a registered
             start keeps (`de3bert.model.depth`).
+        cascade: a small complete model that stands before the backbone: `none`, an encoder of its
+            `own` (the recipe's `small_backbone`), or a copy of the first layers (`truncated`).
         teacher: the method of a model that is trained first and taught from, or None.
         training: the method whose training this one shares: the two differ in policy alone.
         finish: a registered step after training (`de3bert.training.finish`), such as
@@ -121,6 +123,7 @@ class Method:
     exits_at: tuple[float, ...] = ()
     pooling: str | None = None  # None: what fits the backbone
     depth: str = "all"
+    cascade: Literal["none", "own", "truncated"] = "none"
     teacher: str | None = None
     training: str | None = None
     finish: str | None = None
@@ -148,6 +151,22 @@ class Method:
         for key, value in given.items():
             check_option(self.name, key, value, self.options)
         return {**self.options, **given}
+
+    def check_small_backbone(self, given: bool) -> None:
+        """UsageError where a small encoder is missing, or given to a method without use for it."""
+        if given and self.cascade != "own":
+            taking = ", ".join(name for name in METHODS if METHODS[name].cascade == "own")
+            raise UsageError(
+                f"Method {self.name} has no use for a small_backbone; leave it out, or use a "
+                f"method that begins with one: {taking}."
+            )
+        if not given and self.cascade == "own":
+            raise UsageError(
+                f"Method {self.name} begins with a small pre-trained encoder of its own: name one "
+                "with the backbone's tokenizer, small_backbone = FOLDER or hub id "
+                "(--small-backbone). Without one there is the method cascade-truncated, whose "
+                "small model is a copy of the backbone's first layers."
+            )
 
     def number(self, value: float | str, options: Mapping[str, OptionValue]) -> float:
         """A number given as such, or by the name of an option."""
@@ -191,7 +210,7 @@ def _unfit(method: Method) -> str | None:
         return f"it shares the training of {method.training}; write {method.training}+fitted"
     if method.token_exits != "none" or method.task != "text-classification":
         return "it stops single tokens, not texts"
-    if method.depth == "cascade":
+    if method.cascade != "none":
         return "its exits are whole models"
     if method.heads != "linear":
         return f"its heads ({method.heads}) are not linear, and the final one is one of them"

@@ -65,7 +65,7 @@ class OneOf:
 WEIGHT = Range(0.0, 1000.0)  # of a term of the loss
 SHARE = Range(0.0, 1.0)
 EPOCHS = Range(0.0, 1000.0)  # as a multiple of the recipe's; 0 leaves the phase out
-MULTIPLE = Range(0.0, 1000.0, above=True)  # of the recipe's learning rate
+MULTIPLE = Range(0.0, 1000.0, above=True)  # of a setting of the recipe
 LEARNING_RATE = Range(0.0, 1.0, above=True)
 SWITCH = Range(0.0, 1.0, whole=True)
 
@@ -78,10 +78,11 @@ OPTIONS: dict[str, Range | OneOf] = {
     "calibration": WEIGHT,
     "dar": OneOf(("center", "alienation", "combined", "none"), "form of dar"),
     "difficulty": WEIGHT,
-    "difficulty_epochs": EPOCHS,
+    "difficulty_epochs": MULTIPLE,
     "direction": OneOf(("teacher", "student")),
     "directions": WEIGHT,
     "fine_tune": EPOCHS,
+    "folds": Range(2.0, 1000.0, whole=True),
     "from": OneOf(("all", "later")),
     "full_share": Range(0.0, 0.8),
     "future": SWITCH,

@@ -37,11 +37,14 @@ class Backbone:
     default_pooling: str
 
 
-def load_backbone(source: str | Path | nn.Module, *, trust_remote_code: bool = False) -> Backbone:
+def load_backbone(
+    source: str | Path | nn.Module, *, trust_remote_code: bool = False, called: str = "backbone"
+) -> Backbone:
     """An encoder from a hub id, a folder or a module (whose layers are taken over, not copied).
 
     Args:
         trust_remote_code: runs Python code that comes with the source; see `pretrained`.
+        called: what the user calls it, for messages.
     """
     if isinstance(source, nn.Module):
         module = cast(PreTrainedModel, getattr(source, "base_model", source))
@@ -55,7 +58,7 @@ def load_backbone(source: str | Path | nn.Module, *, trust_remote_code: bool = F
     else:
         name = str(source)
         module, info = read_whole(
-            AutoModel, name, trust_remote_code, called="backbone", kind="an encoder"
+            AutoModel, name, trust_remote_code, called=called, kind="an encoder"
         )
         trained = not any("pooler" in key for key in info["missing_keys"])
         pooler = _pooler(module) if trained else None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
 from torch import nn
-from transformers import AutoModel, AutoModelForSequenceClassification
+from transformers import AutoModel, AutoModelForSequenceClassification, PreTrainedModel
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.methods import Method
 from de3bert.methods.method import OptionValue
 from de3bert.model.attached_head import OriginalHead, taken_apart
-from de3bert.model.cascade import make_encoder
+from de3bert.model.cascade import SmallModel, first_layers, make_encoder
 from de3bert.model.config import EarlyExitConfig, PrototypeKind
 from de3bert.model.encoder import Encoder
 from de3bert.model.layout import Layout, find_layout
@@ -24,6 +25,7 @@ from de3bert.registry import unknown
 __all__ = [
     "checked_options",
     "checked_prototypes",
+    "chosen_exits",
     "dropout_of",
     "empty_parts",
     "fitting_length",
@@ -45,7 +47,20 @@ def empty_parts(config: EarlyExitConfig) -> tuple[Encoder, OriginalHead | None]:
     else:
         backbone = from_config(AutoModel, config.backbone_config)
     layout = Layout(**config.layout) if config.layout else find_layout(backbone)
-    return make_encoder(backbone, layout, config.cascade), final
+    return make_encoder(backbone, layout, _empty_small(config, backbone, layout)), final
+
+
+def _empty_small(
+    config: EarlyExitConfig, backbone: PreTrainedModel, layout: Layout
+) -> SmallModel | None:
+    """The small model of a cascade: by its own config, else the backbone's first layers."""
+    if not config.cascade:
+        return None
+    if config.small_config is None:
+        return first_layers(backbone, layout, {"small": float(config.cascade)})
+    module = from_config(AutoModel, config.small_config)
+    own = Layout(**config.small_layout) if config.small_layout else find_layout(module)
+    return SmallModel(module, own, config.cascade)
 
 
 def leave_weights(part: nn.Module) -> None:
@@ -104,8 +119,37 @@ def dropout_of(backbone_config: Any) -> float:
     return 0.1
 
 
-def fitting_length(max_length: int, backbone_config: Any) -> int:
-    """`max_length`, or the backbone's limit when that is shorter."""
+def chosen_exits(
+    method: Method, depth: int, cascade: int, asked: list[int] | None
+) -> list[int] | None:
+    """The layers with an exit; None stands for every layer.
+
+    Args:
+        depth: of the encoder.
+        cascade: what the small model of a cascade costs in layers, or 0. The exits of a cascade are
+            at the end of each model; others are refused.
+    """
+    if cascade:
+        own = [cascade, depth]
+        if asked is not None and sorted({*asked, depth}) != own:
+            raise UsageError(
+                f"A cascade of {cascade} and {depth - cascade} layers has its exits at the end of "
+                f"each model, exit_layers={own}; got {asked}. Leave exit_layers out."
+            )
+        return own
+    if not method.internal_exits:
+        return [depth]
+    if asked is None and method.exits_at:
+        return [math.ceil(share * depth) for share in method.exits_at]
+    return asked
+
+
+def fitting_length(max_length: int, *backbone_configs: Any) -> int:
+    """`max_length`, or the limit of a backbone when that is shorter."""
+    return min(_fitting_length(max_length, config) for config in backbone_configs)
+
+
+def _fitting_length(max_length: int, backbone_config: Any) -> int:
     positions = getattr(backbone_config, "max_position_embeddings", None)
     if positions is None or positions < 1:
         return max_length

@@ -1,9 +1,13 @@
 """A cascade: a small complete model, then a big one that reads the text from scratch (CascadeBERT).
 
-To all other code it is one encoder. Its layers are those of the small model, then those of the big
-one; the first layer of the big model starts again from the big model's embedding of the batch. What
-a row has cost is therefore the number of its exit layer: 2 or 14 for a model of 2 layers before one
-of 12.
+To all other code it is one encoder. Its layers are counted in those of the big model: first what
+the small model costs, then the big model's own, the first of which starts again from its embedding
+of the batch. What a row has cost is therefore the number of its exit layer: 2 or 14 for a model of
+2 layers before one of 12 such layers. A small model of other layers costs what their matrix
+products come to, in whole layers of the big one, rounded up (`layer_cost`): 1 or 13 for 4 layers
+312 wide before 12 that are 768 wide.
+
+States are as wide as the big model's; those of a narrower small model end in zeros.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,61 +23,64 @@ from transformers import PreTrainedModel
 
 from de3bert.errors import UsageError
 from de3bert.methods.method import OptionValue
-from de3bert.model.depth import DEPTHS, keep_layers
+from de3bert.model.depth import keep_layers
 from de3bert.model.encoder import Encoder, Prepared, check_same_as_backbone
+from de3bert.model.layer_cost import in_layers_of
 from de3bert.model.layout import Layout
 
-__all__ = ["Cascade", "CascadePrepared", "cascade_exits", "checked_cascade", "make_encoder"]
+__all__ = ["Cascade", "CascadePrepared", "SmallModel", "first_layers", "make_encoder"]
 
 SEGMENTS = "token_type_ids"
 
 
-@DEPTHS.register("cascade")
-def whole(depth: int, options: Mapping[str, OptionValue]) -> list[int]:
-    """All layers; those of the small model are copies of the first ones and come on top."""
-    checked_cascade(depth, options)
-    return list(range(depth))
+class SmallModel(NamedTuple):
+    """What a cascade begins with."""
+
+    module: PreTrainedModel
+    layout: Layout
+    units: int | None = None  # its cost in layers of the big model; None: to be counted
 
 
-def checked_cascade(depth: int, options: Mapping[str, OptionValue]) -> int:
-    """The number of layers of the small model: option `small`."""
+def first_layers(
+    backbone: PreTrainedModel, layout: Layout, options: Mapping[str, OptionValue]
+) -> SmallModel:
+    """A copy of the first layers, as many as the option `small` says, with its own embeddings."""
+    depth = int(cast(Any, backbone.config).num_hidden_layers)
     small = float(options.get("small", 2.0))
     if small != int(small) or not 1 <= small < depth:
         raise UsageError(
             f"small={small:g}, but the backbone has {depth} layers; take a small model of 1 to "
             f"{depth - 1}."
         )
-    return int(small)
+    first = copy.deepcopy(backbone)
+    keep_layers(first, layout, range(int(small)))
+    return SmallModel(first, layout, int(small))
 
 
 def make_encoder(
-    backbone: PreTrainedModel, layout: Layout, small: int = 0, *, check: bool = False
+    backbone: PreTrainedModel,
+    layout: Layout,
+    small: SmallModel | None = None,
+    *,
+    check: bool = False,
 ) -> Encoder:
-    """The encoder of a model: a plain one, or a cascade that begins with `small` layers.
-
-    The small model is a copy of the backbone's first layers, with embeddings of its own.
+    """The encoder of a model: a plain one, or a cascade that begins with a small model.
 
     Args:
         check: prove on a toy batch that the loop over layers gives each backbone's own states.
     """
     make = check_same_as_backbone if check else Encoder
-    if not small:
-        return make(backbone, layout)
-    first = copy.deepcopy(backbone)
-    keep_layers(first, layout, range(small))
-    cascade = Cascade(make(first, layout), make(backbone, layout))
-    return cast(Encoder, cascade)  # is one to whoever calls it
-
-
-def cascade_exits(small: int, depth: int, asked: list[int] | None) -> list[int]:
-    """Exits are at the end of each model; others are refused."""
-    own = [small, depth]
-    if asked is not None and sorted({*asked, depth}) != own:
+    big = make(backbone, layout)
+    if small is None:
+        return big
+    first = make(small.module, small.layout)
+    if _width(first) > _width(big):
         raise UsageError(
-            f"A cascade of {small} and {depth - small} layers has its exits at the end of each "
-            f"model, exit_layers={own}; got {asked}. Leave exit_layers out."
+            f"The small model is {_width(first)} wide and the backbone {_width(big)}; take a small "
+            "model that is not wider than the backbone."
         )
-    return own
+    cascade = Cascade(first, big, small.units or in_layers_of(first, big))
+    return cast(Encoder, cascade)  # is one to whoever calls it
 
 
 class CascadePrepared:
@@ -95,7 +102,7 @@ class CascadePrepared:
     @property
     def embedded(self) -> Tensor:
         """(rows, tokens, hidden), for the small model."""
-        return self.small.embedded
+        return self.cascade.widened(self.small.embedded)
 
     @property
     def mask(self) -> Tensor:
@@ -112,13 +119,18 @@ class CascadePrepared:
 
 
 class Cascade(nn.Module):
-    """Two encoders behind the interface of one."""
+    """Two encoders behind the interface of one.
 
-    def __init__(self, small: Encoder, big: Encoder) -> None:
+    Args:
+        units: what the small one costs, in layers of the big one.
+    """
+
+    def __init__(self, small: Encoder, big: Encoder, units: int) -> None:
         super().__init__()
-        self.small, self.big = small, big
-        self.depth = small.depth + big.depth
-        self.layout, self.accepted = big.layout, big.accepted
+        self.small, self.big, self.units = small, big, units
+        self.depth = units + big.depth
+        self.layout, self.accepted = big.layout, small.accepted | big.accepted
+        self.narrower = _width(big) - _width(small)  # numbers that the small one's states lack
         self.token_exits = None
 
     @property
@@ -128,7 +140,7 @@ class Cascade(nn.Module):
 
     @property
     def layers(self) -> nn.ModuleList:
-        """The layers of the big model, of which the small model's were copies."""
+        """The layers of the big model."""
         return self.big.layers
 
     def prepare(
@@ -142,12 +154,27 @@ class Cascade(nn.Module):
 
     def layer(self, prepared: CascadePrepared, number: int, hidden: Tensor) -> Tensor:
         """The states after layer `number` (1..depth), (rows, tokens, hidden)."""
-        own = number - self.small.depth
+        own = number - self.units
         if own < 1:
-            return self.small.layer(prepared.small, number, hidden)
+            return self._small_layers(prepared.small, number, hidden)
         return self.big.layer(prepared.big, own, prepared.big.embedded if own == 1 else hidden)
 
     own_layer = layer  # nothing stands in for a layer of a cascade
+
+    def _small_layers(self, prepared: Prepared, unit: int, hidden: Tensor) -> Tensor:
+        """The small model's layers that make up the unit: all of them are spread over its units."""
+        first, last = (self.small.depth * end // self.units for end in (unit - 1, unit))
+        states = self._narrowed(hidden)
+        for number in range(first + 1, last + 1):
+            states = self.small.layer(prepared, number, states)
+        return self.widened(states)
+
+    def widened(self, states: Tensor) -> Tensor:
+        """States of the small model as wide as the big one's."""
+        return nn.functional.pad(states, (0, self.narrower)) if self.narrower else states
+
+    def _narrowed(self, states: Tensor) -> Tensor:
+        return states[..., : -self.narrower] if self.narrower else states
 
     def internal_parts(self) -> list[nn.Module]:
         """The small model answers at the first exit alone."""
@@ -165,5 +192,10 @@ class Cascade(nn.Module):
         Args:
             number: the layer they come from, by default the last.
         """
-        first = number is not None and number <= self.small.depth
-        return (self.small if first else self.big).readable(hidden)
+        if number is not None and number <= self.units:
+            return self.widened(self.small.readable(self._narrowed(hidden)))
+        return self.big.readable(hidden)
+
+
+def _width(encoder: Encoder) -> int:
+    return int(cast(Any, encoder.backbone.config).hidden_size)

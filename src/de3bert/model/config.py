@@ -34,7 +34,10 @@ class EarlyExitConfig(PreTrainedConfig):
         router: a part that decides when to leave: `lte`, `policy` or `none`.
         base_depth: layers of the backbone that speed-ups refer to; more than the model's own when
             it was cut, less when it is a cascade.
-        cascade: layers of a small complete model that stands before the backbone; 0: none.
+        cascade: what a small complete model that stands before the backbone costs, in layers of the
+            backbone; 0: there is none.
+        small_config: that model's own config; None where it is the backbone's first layers.
+        small_layout: where it keeps its layers.
         keeps_memory: whether an exit reads the exits before it, so that none can be left out.
         token_exits: how single tokens stop: `hash` (a table of layers) or `none`.
         temperatures: what the logits of each exit are divided by, if anything.
@@ -55,7 +58,7 @@ class EarlyExitConfig(PreTrainedConfig):
     """
 
     model_type = "de3bert"
-    sub_configs = {"backbone_config": AutoConfig}  # noqa: RUF012
+    sub_configs = {"backbone_config": AutoConfig, "small_config": AutoConfig}  # noqa: RUF012
     keys_to_ignore_at_inference = ["projected", "certainty"]  # noqa: RUF012
 
     backbone_config: dict[str, Any] | PreTrainedConfig | None = None
@@ -69,6 +72,8 @@ class EarlyExitConfig(PreTrainedConfig):
     router: str = "none"
     base_depth: int | None = None
     cascade: int = 0
+    small_config: dict[str, Any] | PreTrainedConfig | None = None
+    small_layout: dict[str, Any] | None = None
     keeps_memory: bool | None = None
     token_exits: str = "none"
     temperatures: list[float] | None = None
@@ -89,6 +94,8 @@ class EarlyExitConfig(PreTrainedConfig):
             self.backbone_config = AutoConfig.for_model("bert")
         elif isinstance(self.backbone_config, dict):
             self.backbone_config = AutoConfig.for_model(**self.backbone_config)
+        if isinstance(self.small_config, dict):
+            self.small_config = AutoConfig.for_model(**self.small_config)
         super().__post_init__(**kwargs)
         self.task = task_of({"task": self.task, "token_exits": self.token_exits}).name
         if self.token_exits == "words":  # how older configs said that words are tagged
@@ -115,8 +122,14 @@ class EarlyExitConfig(PreTrainedConfig):
         return self.backbone_config
 
     @property
+    def encoder_configs(self) -> list[PreTrainedConfig]:
+        """The backbone's config, and that of a small model of its own."""
+        small = self.small_config
+        return [self.encoder_config, *([small] if isinstance(small, PreTrainedConfig) else [])]
+
+    @property
     def depth(self) -> int:
-        """The number of layers: M of the backbone, after those of a small model in a cascade."""
+        """The number of layers: M of the backbone, and before them the cost of a small model."""
         return int(self.encoder_config.num_hidden_layers) + self.cascade
 
     @property
@@ -129,7 +142,8 @@ class EarlyExitConfig(PreTrainedConfig):
 
     @vocab_size.setter
     def vocab_size(self, value: int) -> None:  # resize_token_embeddings writes it
-        self.encoder_config.vocab_size = value
+        for config in self.encoder_configs:
+            config.vocab_size = value
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -21,13 +20,14 @@ from de3bert.model.backbone import load_backbone
 from de3bert.model.building import (
     checked_options,
     checked_prototypes,
+    chosen_exits,
     dropout_of,
     empty_parts,
     fitting_length,
     label_names,
     leave_weights,
 )
-from de3bert.model.cascade import cascade_exits, checked_cascade, make_encoder
+from de3bert.model.cascade import Cascade, make_encoder
 from de3bert.model.chunks import length_chunks
 from de3bert.model.config import EarlyExitConfig
 from de3bert.model.depth import DEPTHS, keep_layers
@@ -39,6 +39,7 @@ from de3bert.model.outputs import EarlyExitOutput
 from de3bert.model.pooling import POOLINGS
 from de3bert.model.prototypes import PrototypeBank
 from de3bert.model.routers import ROUTERS, Router
+from de3bert.model.small_backbone import chosen_small
 from de3bert.model.token_exits import TokenTable
 from de3bert.model.words import check_pooling, word_numbers, word_states
 from de3bert.objective import ExitBatch, Objective
@@ -115,6 +116,7 @@ class EarlyExitModel(PreTrainedModel):
         prototypes: str | None = None,
         exit_layers: list[int] | None = None,
         max_length: int = 128,
+        small_backbone: str | Path | nn.Module | None = None,
         trust_remote_code: bool = False,
         **options: float | str,
     ) -> EarlyExitModel:
@@ -127,6 +129,7 @@ class EarlyExitModel(PreTrainedModel):
             pooling: what is read; None takes what fits the backbone (`methods.poolings`).
             prototypes: `linear`, `identity` or `none`; None takes the method's.
             exit_layers: layers with an exit, counted from 1; None puts one after every layer.
+            small_backbone: the small encoder that a cascade begins with, as `backbone` is given.
             trust_remote_code: runs Python code that comes with the backbone.
 
         Returns:
@@ -141,18 +144,22 @@ class EarlyExitModel(PreTrainedModel):
         if pooling is not None:
             POOLINGS[pooling]
         check_pooling(declared, pooling)
+        declared.check_small_backbone(small_backbone is not None)
         loaded = load_backbone(backbone, trust_remote_code=trust_remote_code)
         layout = find_layout(loaded.module)
         base_depth = int(loaded.module.config.num_hidden_layers)
         keep_layers(loaded.module, layout, DEPTHS[declared.depth](base_depth, resolved))
-        cascade = checked_cascade(base_depth, resolved) if declared.depth == "cascade" else 0
-        encoder = make_encoder(loaded.module, layout, cascade, check=True)
-        if cascade:
-            exit_layers = cascade_exits(cascade, encoder.depth, exit_layers)
-        elif not declared.internal_exits:
-            exit_layers = [encoder.depth]
-        elif exit_layers is None and declared.exits_at:
-            exit_layers = [math.ceil(share * encoder.depth) for share in declared.exits_at]
+        small = chosen_small(
+            declared, resolved, loaded, (backbone, small_backbone), layout,
+            trust_remote_code=trust_remote_code,
+        )  # fmt: skip
+        both = [loaded] if small is None else [loaded, small.backbone]
+        configs = [each.module.config for each in both]
+        usual = {each.default_pooling for each in both}
+        fitting = "mean" if "mean" in usual else loaded.default_pooling
+        encoder = make_encoder(loaded.module, layout, small and small.part, check=True)
+        cascade = encoder.units if isinstance(encoder, Cascade) else 0
+        exit_layers = chosen_exits(declared, encoder.depth, cascade, exit_layers)
         config = EarlyExitConfig(
             # A copy: the new config resets the attention implementation of the one it is given.
             backbone_config=copy.deepcopy(loaded.module.config),
@@ -160,15 +167,16 @@ class EarlyExitModel(PreTrainedModel):
             task=declared.task,
             method=method,
             method_options=resolved,
-            pooling=chosen_pooling(declared, resolved, loaded.default_pooling, pooling),
+            pooling=chosen_pooling(declared, resolved, fitting, pooling),
             prototypes=kind,
             heads=declared.heads,
             router=declared.router,
             base_depth=base_depth,
             cascade=cascade,
+            **(small.in_config(encoder) if small else {}),
             token_exits=declared.token_exits,
             exit_layers=exit_layers,
-            max_length=fitting_length(max_length, loaded.module.config),
+            max_length=fitting_length(max_length, *configs),
             id2label=dict(enumerate(names)),
             label2id={name: index for index, name in enumerate(names)},
         )
@@ -181,6 +189,8 @@ class EarlyExitModel(PreTrainedModel):
         model = MODELS[declared.task](config, encoder)
         if loaded.pooler is not None and pooler_start(declared, resolved) != "fresh":
             model.pooling.start_from(loaded.pooler)
+        if small is not None:
+            small.start_pooler(model.pooling)
         return model.eval()
 
     @torch.no_grad()

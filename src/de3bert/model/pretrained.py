@@ -168,9 +168,10 @@ def _check_weights(folder: Path, config: Mapping[str, Any]) -> None:
 
 def _parameters(config: Mapping[str, Any]) -> int:
     """About how many parameters an encoder with this config has."""
-    inner = config.get("backbone_config")
-    if isinstance(inner, Mapping):
-        return _parameters(inner)
+    parts = [config.get(name) for name in ("backbone_config", "small_config")]
+    encoders = [part for part in parts if isinstance(part, Mapping)]
+    if encoders:
+        return sum(_parameters(part) for part in encoders)
     width = _whole(config, "hidden_size", "dim", "d_model")
     layers = _whole(config, "num_hidden_groups", "num_hidden_layers", "n_layers")
     inside = _whole(config, "intermediate_size", "hidden_dim")

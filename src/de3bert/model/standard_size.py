@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from transformers import BertConfig
 
-from de3bert.methods import METHODS, Method
+from de3bert.methods import METHODS
 from de3bert.methods.poolings import chosen_pooling
 from de3bert.model import EarlyExitModel
+from de3bert.model.building import chosen_exits
 from de3bert.model.config import EarlyExitConfig
 from de3bert.model.depth import DEPTHS
 
 __all__ = ["STANDARD", "exit_parameters"]
 
-CASCADE = "cascade"
+SMALL = 2  # layers of the small model of a cascade, as wide as the others
 STANDARD = {"hidden": 768, "layers": 12, "classes": 2}  # the size that parameters are counted for
 
 
@@ -27,7 +26,7 @@ def exit_parameters(name: str) -> dict[str, int]:
     method = METHODS[name]
     options = method.resolve({})
     depth = len(DEPTHS[method.depth](STANDARD["layers"], options))
-    small = int(float(options["small"])) if method.depth == CASCADE else 0
+    small = int(float(options.get("small", SMALL))) if method.cascade != "none" else 0
     config = EarlyExitConfig(
         backbone_config=BertConfig(hidden_size=STANDARD["hidden"], num_hidden_layers=depth),
         method=name,
@@ -37,14 +36,7 @@ def exit_parameters(name: str) -> dict[str, int]:
         heads=method.heads,
         router=method.router,
         cascade=small,
-        exit_layers=[small, small + depth] if small else _exit_layers(method, depth),
+        exit_layers=chosen_exits(method, small + depth, small, None),
     )  # a config has two classes unless it is told otherwise
     with torch.device("meta"):
         return EarlyExitModel(config).exit_parameters()
-
-
-def _exit_layers(method: Method, depth: int) -> list[int] | None:
-    """Where the method has exits; None stands for every layer."""
-    if not method.internal_exits:
-        return [depth]
-    return [math.ceil(share * depth) for share in method.exits_at] or None

@@ -51,7 +51,7 @@ def _place(device: str | None) -> torch.device:
 def _check_length(model: EarlyExitModel, source: str) -> None:
     """De3Error when the config lets texts be longer than the encoder has positions."""
     config = model.config
-    longest = fitting_length(config.max_length, config.encoder_config)
+    longest = fitting_length(config.max_length, *config.encoder_configs)
     if longest < config.max_length:
         raise De3Error(
             f"The config of {source} is damaged: max_length is {config.max_length}, but the "

@@ -193,6 +193,7 @@ class TrainingRun:
             prototypes=recipe.prototypes,
             exit_layers=recipe.exit_layers,
             max_length=recipe.data.max_length,
+            small_backbone=recipe.small_backbone,
             trust_remote_code=self.trust_remote_code,
             **recipe.method_options,  # type: ignore[arg-type]  # their names are checked there
         )
@@ -230,7 +231,8 @@ class TrainingRun:
         splits = self.splits
         return {
             "schema": 1,
-            "backbone": "/".join(Path(self.recipe.backbone).parts[-2:]),  # no path of this machine
+            "backbone": _short(self.recipe.backbone),
+            **({"small_backbone": _short(small)} if (small := self.recipe.small_backbone) else {}),
             "base_model": hub_id(self.recipe.backbone),
             "datasets": [name] if (name := hub_id(self.recipe.data.train)) else [],
             "seconds": done.seconds,
@@ -243,6 +245,11 @@ class TrainingRun:
             "notes": notes,
             "log": done.log,
         }
+
+
+def _short(source: str) -> str:
+    """The name of an encoder, with no path of this machine."""
+    return "/".join(Path(source).parts[-2:])
 
 
 def _rows(encoder: TextEncoder, table: Any, labels: Any) -> tuple[Rows, int]:

@@ -7,7 +7,7 @@ for the time of the phase, and take part in every step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from de3bert.errors import De3Error
@@ -17,6 +17,7 @@ from de3bert.model.loading import read_model
 from de3bert.model.tokens import TextEncoder
 from de3bert.objective import Clock
 from de3bert.registry import Registry
+from de3bert.training.recipe import TrainRecipe
 from de3bert.training.rows import Rows
 
 __all__ = ["HOOKS", "Hook", "PhaseContext"]
@@ -34,6 +35,8 @@ class PhaseContext:
         seed: of the training.
         progress: whether long passes say how far they are.
         trust_remote_code: whether the backbone's own code may be run when it is loaded again.
+        settings: the recipe's, for hooks that train models of their own.
+        place: the folder of the phase, for what takes long to make again; None: not to be kept.
     """
 
     model: EarlyExitModel
@@ -46,6 +49,8 @@ class PhaseContext:
     seed: int
     progress: bool = False
     trust_remote_code: bool = False
+    settings: TrainRecipe = field(default_factory=TrainRecipe)
+    place: Path | None = None
 
     def label(self, text: str) -> str | None:
         """The label of a pass's progress, None where none is wanted."""
@@ -58,7 +63,15 @@ class PhaseContext:
 
 
 class Hook:
-    """The base of all hooks: does nothing."""
+    """The base of all hooks: does nothing.
+
+    Attributes:
+        steps: optimizer steps that it took itself, and `seconds` that these lasted; counted with
+            the phase's.
+    """
+
+    steps: int = 0
+    seconds: float = 0.0
 
     def __init__(self, context: PhaseContext) -> None:
         self.context = context

@@ -143,6 +143,7 @@ class Recipe(RecipeSection):
     model_config = ConfigDict(allow_inf_nan=True)
 
     backbone: str
+    small_backbone: str | None = None  # the small encoder that a cascade begins with
     method: str = "de3-fitted"
     pooling: str | None = None
     prototypes: Literal["linear", "identity", "none"] | None = None
@@ -176,6 +177,8 @@ class Recipe(RecipeSection):
         """Changes with anything that changes the result; names an unfinished training."""
         settings = self.model_dump(exclude={"search"})
         del settings["train"]["report_to"]  # who listens changes nothing
+        if self.small_backbone is None:
+            del settings["small_backbone"]  # as before there was such a setting
         text = json.dumps(settings, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

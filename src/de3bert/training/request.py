@@ -35,6 +35,7 @@ def check_recipe(recipe: Recipe) -> None:
     """Refuses a method, options, a metric or a task that do not exist or do not fit."""
     method = METHODS[recipe.method]
     method.resolve(recipe.method_options)
+    method.check_small_backbone(recipe.small_backbone is not None)
     _check_task(recipe, method)
     _check_fitted(recipe, method)
     check_trackers(recipe.train.report_to)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,19 +13,15 @@ import torch
 from transformers import IntervalStrategy
 
 from de3bert.data.read import read_inputs
-from de3bert.errors import De3Error
-from de3bert.files import disk_is_full, read_json, replace_file, write_json
+from de3bert.files import read_json, replace_file, write_json
 from de3bert.methods import Method, Phase
 from de3bert.model import EarlyExitModel
 from de3bert.model.groups import GROUPS, train_only
 from de3bert.model.tokens import TextEncoder
-from de3bert.training.callbacks import LiveProgress, SaveOnSignal
-from de3bert.training.checkpoints import GuardedTrainer
-from de3bert.training.diverged import DivergedError
 from de3bert.training.hooks import HOOKS, ClockCallback, Hook, PhaseContext
-from de3bert.training.output_folder import last_checkpoint
 from de3bert.training.recipe import Recipe, TrainRecipe
 from de3bert.training.rows import Rows
+from de3bert.training.run_trainer import run_trainer, written
 from de3bert.training.seal import is_whole, seal
 from de3bert.training.trainer import build_trainer
 
@@ -119,7 +112,7 @@ class Schedule:
         with replace_file(place / WEIGHTS) as path:
             torch.save(self.model.state_dict(), path)
         write_json(place / RECORD, record)
-        with _written(place):
+        with written(place):
             seal(place, (WEIGHTS, RECORD))
         return record
 
@@ -129,7 +122,7 @@ class Schedule:
         rows.extras, self.held.extras = {}, {}
         model.objective.enter(phase.terms)
         train_only(model, phase.trains)
-        hook = self._hook(phase, rows, teacher)
+        hook = self._hook(phase, rows, teacher, place)
         if hook is not None:
             hook.before()
         trainer = build_trainer(
@@ -139,7 +132,7 @@ class Schedule:
         trainer.add_callback(ClockCallback(model, hook))
         if phase.rows == "unlabelled":  # no labels, no score: the last step is what it gives
             trainer.args.eval_strategy = IntervalStrategy.NO
-        seconds = _run(trainer, place, phase.name, self.progress)
+        seconds = run_trainer(trainer, place, phase.name, self.progress)
         trainer.check_weights()
         if hook is not None:
             hook.after()
@@ -147,6 +140,8 @@ class Schedule:
         model.objective.enter(self.method.terms)
         log = [_plain(entry) for entry in trainer.state.log_history]
         steps = trainer.state.global_step
+        if hook is not None:
+            seconds, steps = seconds + hook.seconds, steps + hook.steps
         return {"name": phase.name, "seconds": seconds, "steps": steps, "log": log}
 
     def _check_hooks(self, teacher: Path | None) -> None:
@@ -155,7 +150,9 @@ class Schedule:
             if hook is not None and self._share(phase) > 0:
                 hook.check()
 
-    def _hook(self, phase: Phase, rows: Rows, teacher: Path | None) -> Hook | None:
+    def _hook(
+        self, phase: Phase, rows: Rows, teacher: Path | None, place: Path | None = None
+    ) -> Hook | None:
         if phase.hook is None:
             return None
         context = PhaseContext(
@@ -169,6 +166,8 @@ class Schedule:
             self.recipe.train.seed,
             progress=self.progress,
             trust_remote_code=self.trust_remote_code,
+            settings=self.recipe.train,
+            place=place,
         )
         return HOOKS[phase.hook](context)
 
@@ -196,47 +195,6 @@ class Schedule:
         table = read_inputs(data.unlabelled, text=data.text, text_pair=data.text_pair)
         encoded = self.encoder(table.inputs())
         return Rows(encoded, np.zeros(len(encoded.rows), dtype=np.int64))
-
-
-def _run(trainer: GuardedTrainer, scratch: Path, label: str, progress: bool) -> float:
-    shown = LiveProgress("training" if label == "train" else label) if progress else None
-    if shown is not None:
-        trainer.add_callback(shown)
-    checkpoint = last_checkpoint(scratch)
-    start = time.perf_counter()
-    with SaveOnSignal() as stop:
-        trainer.add_callback(stop)
-        try:
-            with _written(scratch):
-                trainer.train(
-                    resume_from_checkpoint=None if checkpoint is None else str(checkpoint)
-                )
-        finally:
-            if shown is not None:
-                shown.stop()
-    if stop.caught is not None:
-        LOG.info("stopped by a signal at step %d", trainer.state.global_step)
-        raise KeyboardInterrupt
-    return time.perf_counter() - start
-
-
-@contextmanager
-def _written(scratch: Path) -> Iterator[None]:
-    """Turns the failure to write a checkpoint into a message."""
-    try:
-        yield
-    except DivergedError:
-        raise
-    except Exception as error:
-        reason = "the disk is full (or a size limit was reached)" if disk_is_full(error) else ""
-        if isinstance(error, OSError):
-            reason = reason or str(error.strerror or error)
-        if not reason:
-            raise
-        raise De3Error(
-            f"A checkpoint could not be written in {scratch}: {reason}. "
-            "The checkpoint before it is kept; free some space and run the same command again."
-        ) from error
 
 
 def _plain(entry: dict[str, Any]) -> dict[str, Any]:
