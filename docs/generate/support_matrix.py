@@ -25,7 +25,7 @@ class Column:
     test: str  # path::function
 
 
-TEXT = "Text classification"
+TEXT, WORDS = "Text classification", "Token classification"
 COLUMNS = (
     Column(
         TEXT,
@@ -43,31 +43,35 @@ COLUMNS = (
         "stop early on `torch`",
         "tests/runtime/test_engine_families.py::test_batching_never_changes_an_answer",
     ),
+    Column(
+        WORDS,
+        "stop early on `torch`",
+        "tests/runtime/test_tagger_families.py::test_batching_never_changes_a_tag",
+    ),
 )
-# Runs on every back end of bundles, in turn.
-BUNDLES = "tests/export/test_parity.py::test_a_bundle_answers_as_its_model"
+# These run on every back end of bundles, in turn.
+BUNDLES = {
+    TEXT: "tests/export/test_parity.py::test_a_bundle_answers_as_its_model",
+    WORDS: "tests/runtime/test_tagger_families.py::test_a_bundle_tags_as_its_model",
+}
 NODE = re.compile(r"^(?P<test>[^\[]+)\[(?P<family>[^\]]+)\]$")
 INTRODUCTION = """# Support matrix
 
-Made when the site is built, from the tests that are collected: *yes* means that a tiny model of the
-family goes through the test of that column. Families that are not listed are checked when exits are
-put on them, by comparing their own states with those of the loop over layers, and when they are
-exported, by comparing the bundle with the model.
+Made when the site is built, from the tests that `make test` collects: *yes* means that a tiny model
+of the family goes through the test of that column. What is not listed is checked when exits are put
+on a model, by comparing its own states with those of the loop over layers, and when it is exported,
+by comparing the bundle with the model.
 """
 BEHIND = "The tests behind the columns:"
-TAGGERS = (
-    "Taggers (`token-classification`) are tested with BERT, from training to bundles that run "
-    "without torch. See [tasks](../concepts/tasks.md)."
-)
 
 
 def page(root: Path) -> str:
     """The page in Markdown."""
     found, parts = collected(root), [INTRODUCTION]
-    for task in dict.fromkeys(column.task for column in COLUMNS):
+    for task in BUNDLES:
         own = [column for column in columns(root) if column.task == task]
         parts += [f"## {task}", _table(own, found), BEHIND, _tests(own)]
-    parts += [TAGGERS, "## Refused", _refused()]
+    parts += ["## Refused", _refused()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -77,7 +81,11 @@ def columns(root: Path) -> list[Column]:
         sys.path.append(str(root))
     from tests.export.bundles import BUNDLE_BACKENDS
 
-    bundles = [Column(TEXT, f"bundle on `{name}`", BUNDLES) for name in BUNDLE_BACKENDS]
+    bundles = [
+        Column(task, f"bundle on `{name}`", test)
+        for task, test in BUNDLES.items()
+        for name in BUNDLE_BACKENDS
+    ]
     return [*COLUMNS, *bundles]
 
 

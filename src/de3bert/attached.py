@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from de3bert.data.read import read_table
 from de3bert.data.table import Table
@@ -12,6 +12,7 @@ from de3bert.data.tokens import TextInput
 from de3bert.runtime.classifier import Classifier
 from de3bert.runtime.load import load
 from de3bert.tasks.inputs import as_texts
+from de3bert.training.attachable import AttachOptions
 
 __all__ = ["attach"]
 
@@ -20,8 +21,8 @@ def attach(
     checkpoint: str | Path,
     data: str | Path | Table | Sequence[TextInput],
     out: str | Path,
-    **options: Any,
-) -> Classifier:
+    **options: Unpack[AttachOptions],
+) -> Classifier[Any]:
     """Puts exits on a trained classifier, writes them to `out`, and returns it loaded.
 
     No weight of the classifier is changed, and its final exit gives the same answers as before.
@@ -32,7 +33,12 @@ def attach(
         data: texts like those the model will see, a few thousand: a list of str or of pairs, a
             file, a hub id, or a table.
         out: the new model folder.
-        **options: of `de3bert.training.attach.attach_model`: `rows`, `labels`, `pooling` ...
+        **options: those of `attach_model`, by the same names:
+            `labels=False` fits exits to the model's own answers although there are labels;
+            `held` rows choose strengths instead of a tenth of `data`; at most `rows` are drawn;
+            `pooling` is what exits read (`mean`, `cls`), `exit_layers` where they are;
+            `overwrite` replaces a model, `force` fits exits to texts that lack a class,
+            `progress` shows how far it is.
 
     Example:
         >>> clf = de3bert.attach("distilbert-base-uncased-finetuned-sst-2-english", texts, "mine")

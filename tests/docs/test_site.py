@@ -97,9 +97,11 @@ def test_the_support_matrix_says_what_is_collected():
     matrix = generator("support_matrix")
     found = matrix.collected(ROOT)
     assert found[matrix.COLUMNS[0].test] == set(FAMILIES)
-    assert found[matrix.BUNDLES] == set(FAMILIES)
+    assert found[matrix.BUNDLES[matrix.TEXT]] == set(FAMILIES)
+    assert "bert" in found[matrix.BUNDLES[matrix.WORDS]]
+    assert found[matrix.COLUMNS[-1].test] == set(FAMILIES)
     text = matrix.page(ROOT)
-    assert "| bundle on `onnx` |" in text
+    assert text.count("| bundle on `onnx` |") == 2
     for family in FAMILIES:
         assert f"| {family} |" in text
     assert "| longformer | it shortens" in text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from inspect import signature
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from de3bert.errors import De3Error, UsageError
 from de3bert.model.attaching import from_classifier
 from de3bert.model.loading import read_model
 from de3bert.training.attach import attach_model
+from de3bert.training.attachable import AttachOptions
 from de3bert.training.fit import fit
 from de3bert.training.recipe import recipe_from
 
@@ -194,6 +197,13 @@ def test_python_takes_texts_and_gives_a_classifier(checkpoint, tmp_path):
     assert len(clf.predict(texts(3), policy="entropy < 0.5")) == 3
     pairs = list(zip(texts(90), texts(90, seed=1), strict=True))
     assert de3bert.attach(str(checkpoint), pairs, tmp_path / "pairs").info.text_pairs is True
+
+
+def test_the_options_of_attach_are_those_of_attach_model():
+    known = get_type_hints(attach_model)
+    every = signature(attach_model).parameters.values()
+    chosen = [each.name for each in every if each.kind == each.KEYWORD_ONLY]
+    assert get_type_hints(AttachOptions) == {name: known[name] for name in chosen}
 
 
 def test_exits_on_a_plain_model_of_ours(tiny_backbone, toy_data, tmp_path):

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypedDict
 
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.files import read_json
 from de3bert.training.output_folder import check_place, is_finished
 
-__all__ = ["MOST_ROWS", "check_attachment", "check_rows"]
+__all__ = ["MOST_ROWS", "AttachOptions", "check_attachment", "check_rows"]
 
 MOST_ROWS = 20_000  # by default; more texts hardly change linear exits, and take minutes
 LEAST_ROWS = 30
 MULTI, VALUE = "multi_label_classification", "regression"
+
+
+class AttachOptions(TypedDict, total=False):
+    """What may be chosen when exits are attached; `attach_model` says what each means."""
+
+    held: Table | None
+    labels: bool | None
+    method: str | None
+    rows: int | None
+    pooling: str | None
+    exit_layers: list[int] | None
+    max_length: int | None
+    shrinkage: float | None
+    seed: int
+    batch_size: int
+    overwrite: bool
+    force: bool
+    trust_remote_code: bool
+    progress: bool
 
 
 def check_attachment(source: str, out: Path, overwrite: bool) -> None:
