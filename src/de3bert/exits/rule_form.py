@@ -1,4 +1,4 @@
-"""What kind of rule a graph has computed into it, and which policies are that rule with other numbers.
+"""What kind of rule a graph computes, and which policies are that rule with other numbers.
 
 A policy is code; in a graph it is nodes, and what can still be chosen are the graph's inputs. One
 form serves many policies: EDR with lambda 0 is entropy, a threshold that nothing meets is full

@@ -78,7 +78,7 @@ class ExitRule:
         return nodes.split(nodes.op("Where", self.last, forced, usual), self.exits)
 
     def step(self, nodes: Nodes, number: int, seen: Exit, before: Step | None) -> Step:
-        """Asks at the internal exit `number`, counted from 0; `before` is what the last one said."""
+        """Asks at the internal exit `number`, from 0; `before` is what the last one said."""
         if self.form.signal is None:
             return self._agreement(nodes, number, seen, before)
         if self.form.signal == "edr":

@@ -164,7 +164,7 @@ def _number(name: str, default: float | int) -> Value:
 
 
 def _forget_padding(graph: ir.Graph) -> None:
-    """One row has no padding: a mask of ones where one is read, and none for the fused attention."""
+    """One row has no padding: fused attention gets no mask, whatever else reads one gets ones."""
     for node in list(graph):
         if node.op_type == FUSED and len(node.inputs) > PADDING:
             node.replace_input_with(PADDING, None)

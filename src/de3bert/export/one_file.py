@@ -19,7 +19,7 @@ from de3bert.exits import Policy
 from de3bert.exits.rule_form import RuleForm, form_of
 from de3bert.exits.rules import FixedLayer, Full
 from de3bert.export.nest import Nest
-from de3bert.files import check_file_place, replace_file
+from de3bert.files import check_file_place, replace_file, write_text
 from de3bert.runtime.bundle_backend import BundleBackend
 from de3bert.runtime.classifier import FULL, Classifier
 from de3bert.runtime.load import load
@@ -107,9 +107,13 @@ def _write(
     nest = Nest(backend.folder, manifest.graphs, form, backend.classes, record)
     model = nest.build(points[default], required=not defaults)
     model.metadata_props.update(_metadata(bundle, form, default, points))
+    beside = out.parent / "tokenizer.json"
+    tokenizer = (backend.folder / beside.name).read_text(encoding="utf-8")
     with replace_file(out) as path:
         ir.save(model, path)
         size = path.stat().st_size
+    if not beside.exists():
+        write_text(beside, tokenizer)
     return ExportedFile(
         str(out), manifest.precision, str(form), backend.exit_layers, size, default, points,
         left_out,
