@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import onnx_ir as ir
 
 from de3bert.exits.rule_form import RuleForm
 from de3bert.export.nodes import BOOL, DOUBLE, INT64, Nodes, Value, typed
@@ -136,17 +135,12 @@ class ExitRule:
         """Whether EDR passes, and its value; where the bound decides and nobody records it, E."""
         local = entropy(nodes, seen)
         ask = self.fused if self.exact else nodes.op("GreaterOrEqual", local, self.ask_from)
-        assert seen.distances is not None  # the form was checked against the model
-        asked = Nodes(seen.distances)
-        seen.connect()
+        asked, spared = (Nodes.of_branch(f"{nodes.prefix}/{name}") for name in ("asked", "spared"))
         value = fused(asked, local, distance_ratio(asked, seen), self.weight, self.whole)
         passed = asked.op("Less", value, self._threshold(number))
-        spared = Nodes(ir.Graph([], [], nodes=[], name=f"{seen.distances.name}.spared"))
-        ends = [
-            (asked, passed, value),
-            (spared, spared.op("Less", local, self.bounds[number]), spared.op("Identity", local)),
-        ]
-        for branch, answer, number in ends:
-            branch.graph.outputs[:] = [typed(answer, BOOL, 1), typed(number, DOUBLE, 1)]
-        made = nodes.either(ask, asked.graph, spared.graph, asked.graph.outputs)
+        asked.graph.outputs[:] = [typed(passed, BOOL, 1), typed(value, DOUBLE, 1)]
+        passed = spared.op("Less", local, self.bounds[number])
+        value = spared.op("Identity", local)
+        spared.graph.outputs[:] = [typed(passed, BOOL, 1), typed(value, DOUBLE, 1)]
+        made = nodes.either(ask, asked.graph, spared.graph)
         return made[0], made[1]

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from de3bert.exits.signals.formulas import DISTANCE_FLOOR, TINY
-from de3bert.export.nodes import DOUBLE, Nodes, Value, absorb, connect
+from de3bert.export.nodes import DOUBLE, Nodes, Value
 
 __all__ = ["SIGNAL_NODES", "Exit", "distance_ratio", "entropy", "fused"]
 
@@ -25,19 +25,12 @@ class Exit:
     Attributes:
         logits: (1, classes).
         certainty: of its router, (1,).
-        pooled: what distances are taken of; `distances` is the graph from it to them.
+        distances: the function that computes them and what it takes them of, (1, hidden).
     """
 
     logits: Value
     certainty: Value | None = None
-    pooled: Value | None = None
-    distances: ir.Graph | None = None
-
-    def connect(self) -> None:
-        """Lets the graph of the distances read this exit."""
-        assert self.distances is not None
-        assert self.pooled is not None
-        connect(self.distances, {"pooled": self.pooled})
+    distances: tuple[ir.Function, Value] | None = None
 
 
 def entropy(nodes: Nodes, seen: Exit) -> Value:
@@ -78,28 +71,19 @@ def certainty(nodes: Nodes, seen: Exit) -> Value:
 def distance_ratio(nodes: Nodes, seen: Exit) -> Value:
     """(1 + (near - far) / max(near, far)) / 2 of the two likeliest classes, (1,).
 
-    The end of the graph of the distances, in which `nodes` are. Of equal logits the first is
-    likelier, in `TopK` as in numpy.
+    Of equal logits the first is likelier, in `TopK` as in numpy.
     """
-    assert seen.distances is not None
-    two = nodes.constant([2], np.int64)
-    likeliest = nodes.pair("TopK", seen.logits, two, axis=1)[1]
-    nearest = nodes.op("GatherElements", seen.distances.outputs[0], likeliest, axis=1)
+    assert seen.distances is not None  # the form was checked against the model
+    function, pooled = seen.distances
+    (distances,) = nodes.call(function, [pooled])
+    _, likeliest = nodes.ops("TopK", [seen.logits, nodes.constant([2], np.int64)], 2, axis=1)
+    nearest = nodes.op("GatherElements", distances, likeliest, axis=1)
     exact = nodes.op("Squeeze", nodes.cast(nearest, DOUBLE), nodes.constant([0], np.int64))
     near, far = nodes.split(exact, 2)
     larger = nodes.op("Max", near, far, nodes.constant(DISTANCE_FLOOR))
     share = nodes.op("Div", nodes.op("Sub", near, far), larger)
     half = nodes.constant(0.5)
     return nodes.op("Add", nodes.op("Mul", share, half), half)
-
-
-def distance_ratio_beside(nodes: Nodes, seen: Exit) -> Value:
-    """The same in the graph of the exit, for a rule that always asks."""
-    assert seen.distances is not None
-    seen.connect()
-    value = distance_ratio(Nodes(seen.distances), seen)
-    absorb(nodes.graph, seen.distances)
-    return value
 
 
 def fused(nodes: Nodes, local: Value, ratio: Value, weight: Value, whole: Value) -> Value:
@@ -120,5 +104,5 @@ SIGNAL_NODES: Mapping[str, Callable[[Nodes, Exit], Value]] = {
     "energy": energy,
     "raw_energy": raw_energy,
     "certainty": certainty,
-    "distance_ratio": distance_ratio_beside,
+    "distance_ratio": distance_ratio,
 }
