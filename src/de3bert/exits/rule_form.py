@@ -7,6 +7,7 @@ depth, and `layer(6)` is full depth with a limit.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -108,6 +109,10 @@ class RuleForm:
             return self._filled(numbers, depth)
         raise UsageError(f"`{policy}` is not of the form {self}")
 
+    def fits(self, policy: Policy) -> bool:
+        """Whether some inputs make this form the policy."""
+        return _fits(self, policy)
+
     def _reads(self, rule: Threshold) -> bool:
         name = rule.signal.name
         same = name == self.signal or (name == "entropy" and self.signal == "edr")
@@ -151,6 +156,15 @@ def form_of(policy: Policy, others: Iterable[Policy] = ()) -> RuleForm:
     wide = RuleForm(name, counted=True)
     counts = [each.count for each in (rule, *alike) if wide._reads(each)]
     return RuleForm(name, counted=max(counts) > 1)
+
+
+@functools.lru_cache(maxsize=256)  # asked for every single row
+def _fits(form: RuleForm, policy: Policy) -> bool:
+    try:
+        form.values(policy, depth=1)
+    except UsageError:
+        return False
+    return True
 
 
 def _in_32_bits(threshold: float, comparison: str) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 from numpy.typing import NDArray
 
 from de3bert.data.tokens import TokenRow
@@ -17,10 +18,11 @@ from de3bert.exits import Policy
 from de3bert.exits.rule_form import RuleForm
 from de3bert.runtime.sessions import open_session
 
-__all__ = ["FORMAT", "NUMBERS", "OneFile"]
+__all__ = ["FORMAT", "LOWEST_RUNTIME", "PREFIX", "OneFile"]
 
 FORMAT = "1"
-PREFIX = "de3bert."
+PREFIX = "de3bert."  # of the names of the metadata
+LOWEST_RUNTIME = "1.18"  # of ONNX Runtime: the first that reads version 10 of the format
 NUMBERS: dict[str, type] = {
     "threshold": np.float32,
     "lambda": np.float32,
@@ -41,7 +43,7 @@ class OneFile:
     """
 
     def __init__(self, path: Path, sleeping: int | None = None) -> None:
-        self.session = open_session(path, sleeping)
+        self.session = self._opened(path, sleeping)
         kept: dict[str, str] = self.session.get_modelmeta().custom_metadata_map
         self.metadata = {
             name.removeprefix(PREFIX): text
@@ -59,31 +61,37 @@ class OneFile:
         self.depth = int(self.metadata["layers"])
         given = [each.name for each in self.session.get_inputs()]
         self.tokens = [name for name in TOKENS if name in given]
-        self._numbers: dict[Policy, Feeds | None] = {}
+        self._numbers: dict[Policy, Feeds] = {}
 
-    def fits(self, policy: Policy) -> bool:
-        """Whether the rule of the file can be this policy."""
-        return self._feeds(policy) is not None
+    @staticmethod
+    def _opened(path: Path, sleeping: int | None) -> Any:
+        try:
+            return open_session(path, sleeping)
+        except UsageError:
+            raise
+        except De3Error as error:
+            raise De3Error(
+                f"{error}\nA model in one file needs ONNX Runtime {LOWEST_RUNTIME} or later; this "
+                f"is {onnxruntime.__version__}."
+            ) from error
 
-    def answer(self, row: TokenRow, policy: Policy) -> tuple[int, NDArray[np.float32]] | None:
-        """The layer a row leaves at and its logits there, (1, classes); None if nothing fits."""
+    def answer(self, row: TokenRow, policy: Policy) -> tuple[int, NDArray[np.float32]]:
+        """The layer a row leaves at and its logits there, (1, classes).
+
+        Raises:
+            UsageError: the rule of the file cannot be this policy (see `RuleForm.fits`).
+        """
         feeds = self._feeds(policy)
-        if feeds is None:
-            return None
         tokens = {name: np.array([row[name]], dtype=np.int64) for name in self.tokens}
         logits, layer = self.session.run(("logits", "exit_layer"), {**tokens, **feeds})
         return int(layer), logits
 
-    def _feeds(self, policy: Policy) -> Feeds | None:
-        if policy not in self._numbers:
+    def _feeds(self, policy: Policy) -> Feeds:
+        known = self._numbers.get(policy)
+        if known is None:
+            numbers = self.form.values(policy, self.depth)
+            known = {name: np.array(value, dtype=NUMBERS[name]) for name, value in numbers.items()}
             if len(self._numbers) >= REMEMBERED:
                 self._numbers = {}  # not emptied: another thread may be reading it
-            self._numbers[policy] = self._worked_out(policy)
-        return self._numbers[policy]
-
-    def _worked_out(self, policy: Policy) -> Feeds | None:
-        try:
-            numbers = self.form.values(policy, self.depth)
-        except UsageError:
-            return None
-        return {name: np.array(number, dtype=NUMBERS[name]) for name, number in numbers.items()}
+            self._numbers[policy] = known
+        return known
