@@ -14,6 +14,7 @@ from de3bert.data.table import Table
 from de3bert.errors import De3Error, UsageError
 from de3bert.export.attention import FUSED, PLAIN, attention_as
 from de3bert.export.check import Agreement, compare
+from de3bert.export.one_file import add_single
 from de3bert.export.quantise import quantise_graph
 from de3bert.export.recalibrate import Recalibrated, calibration_rows, check_table, recalibrate
 from de3bert.export.write import GraphWriter, write_tokenizer
@@ -30,7 +31,11 @@ __all__ = ["Exported", "export_model"]
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export gave."""
+    """What an export gave.
+
+    Attributes:
+        single: of the graph for single rows, its rule and how it compares, or why there is none.
+    """
 
     folder: str
     precision: str
@@ -38,6 +43,7 @@ class Exported:
     bytes: int
     agreement: Agreement
     recalibrated: Recalibrated | None
+    single: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         again = self.recalibrated.to_json() if self.recalibrated else None
@@ -85,15 +91,17 @@ def export_model(
             manifest.write(folder)
         if changed and table is not None:
             again = recalibrate(folder, model, table, progress, force=force)
+        single, told = add_single(folder)
         made = {
             **manifest.made,
             "agreement": agreement.to_json(),
             "recalibrated": again.to_json() if again else None,
+            "single": told,
         }
-        manifest.model_copy(update={"made": made}).write(folder)
+        manifest.model_copy(update={"made": made, "single": single}).write(folder)
         write_card(folder, title=Path(out).name)
         size = sum(path.stat().st_size for path in folder.iterdir())
-    return Exported(str(out), precision, layers, size, agreement, again)
+    return Exported(str(out), precision, layers, size, agreement, again, told)
 
 
 def _check_places(source: Path, out: Path) -> None:

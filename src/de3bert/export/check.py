@@ -12,7 +12,7 @@ from de3bert.exits import Policy, Trace, signals
 from de3bert.exits.replay import margin, replay
 from de3bert.runtime.classifier import Classifier
 
-__all__ = ["CLOSE", "Agreement", "compare"]
+__all__ = ["CLOSE", "Agreement", "compare", "of_any_kind"]
 
 CLOSE = 1e-4  # how far the signals of an fp32 bundle may be from the model's
 
@@ -50,7 +50,7 @@ class Agreement:
 
 def compare(model: Classifier[Any], bundle: Classifier[Any]) -> Agreement:
     """Runs both on inputs of all kinds and lengths, pairs of texts as well as single ones."""
-    both = _of_any_kind(model), _of_any_kind(bundle)
+    both = of_any_kind(model), of_any_kind(bundle)
     seen = [_both(*both, inputs) for inputs in model.task.samples]
     return Agreement(
         rows=sum(each.rows for each in seen),
@@ -63,7 +63,7 @@ def compare(model: Classifier[Any], bundle: Classifier[Any]) -> Agreement:
     )
 
 
-def _of_any_kind(classifier: Classifier[Any]) -> Classifier[Any]:
+def of_any_kind(classifier: Classifier[Any]) -> Classifier[Any]:
     made: Classifier[Any] = Classifier(classifier.backend, classifier.source)
     made.info = replace(classifier.info, text_pairs=None)
     return made

@@ -22,7 +22,7 @@ from torch import nn
 
 from de3bert.export.lowering import lower_without_tracing
 
-__all__ = ["ROWS", "TOKENS", "capture", "finish", "make_graph"]
+__all__ = ["ROWS", "TOKENS", "capture", "finish", "initializer", "make_graph"]
 
 OPSET = 20  # the first with Gelu as one operator
 ROWS = torch.export.Dim("rows")
@@ -170,9 +170,9 @@ def _merge(graph: ir.Graph, pairs: list[tuple[ir.Node, ir.Node]]) -> None:
     weights = [_constant(pair[0].inputs[1], 2) for pair in pairs]
     biases = [_constant(pair[1].inputs[1], 1) for pair in pairs]
     widths = [array.shape[1] for array in weights]
-    weight = _initializer(graph, f"{name}.merged_weight", np.concatenate(weights, axis=1))
-    bias = _initializer(graph, f"{name}.merged_bias", np.concatenate(biases))
-    sizes = _initializer(graph, f"{name}.widths", np.array(widths, dtype=np.int64))
+    weight = initializer(graph, f"{name}.merged_weight", np.concatenate(weights, axis=1))
+    bias = initializer(graph, f"{name}.merged_bias", np.concatenate(biases))
+    sizes = initializer(graph, f"{name}.widths", np.array(widths, dtype=np.int64))
     whole = ir.node("MatMul", [product.inputs[0], weight])
     total = ir.node("Add", [whole.outputs[0], bias])
     parts = ir.node("Split", [total.outputs[0], sizes], {"axis": -1}, num_outputs=len(pairs))
@@ -183,8 +183,8 @@ def _merge(graph: ir.Graph, pairs: list[tuple[ir.Node, ir.Node]]) -> None:
         ir.convenience.replace_all_uses_with(old.outputs[0], part)
 
 
-def _initializer(graph: ir.Graph, name: str, array: np.ndarray) -> ir.Value:
-    value = ir.Value(name=name, const_value=ir.tensor(np.ascontiguousarray(array), name=name))
+def initializer(graph: ir.Graph, name: str, array: np.ndarray) -> ir.Value:
+    value = ir.Value(name=name, const_value=ir.tensor(np.asarray(array, order="C"), name=name))
     value.dtype, value.shape = ir.DataType.from_numpy(array.dtype), ir.Shape(array.shape)
     graph.register_initializer(value)
     return value

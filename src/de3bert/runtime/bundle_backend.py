@@ -9,19 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from de3bert.data.tokens import TokenRow, first_pieces
 from de3bert.errors import De3Error
+from de3bert.exits import Policy
+from de3bert.exits.rule_form import RuleForm
 from de3bert.exits.token_layers import TokenLayers
+from de3bert.runtime.later import Later
 from de3bert.runtime.load import read_info
-from de3bert.runtime.manifest import Graph, Manifest
+from de3bert.runtime.manifest import Graph, Manifest, Single
 from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.tokens import BundleEncoder
 from de3bert.tasks import TASKS
+
+if TYPE_CHECKING:
+    from de3bert.runtime.one_file import OneFile
 
 __all__ = ["BundleBackend", "OpenGraph", "read_bundle"]
 
@@ -99,12 +105,34 @@ class StretchGraphs:
         return dict(zip(self.outputs, results, strict=True))
 
 
+class SingleGraph:
+    """The graph of single rows, and the form of the rule in it."""
+
+    def __init__(
+        self, folder: Path, single: Single, open_single: Callable[[Path], OneFile]
+    ) -> None:
+        self.name = single.file
+        self.form = RuleForm.parse(single.rule)
+        self.opened = Later(lambda: self._checked(open_single(folder / single.file)))
+
+    def _checked(self, file: OneFile) -> OneFile:
+        if file.form != self.form:
+            raise De3Error(
+                f"The bundle is damaged: {self.name} has the rule {file.form}, its manifest says "
+                f"{self.form}. Export it again."
+            )
+        return file
+
+
 class BundleBackend:
     """Runs a bundle.
 
     Args:
         open_graph: makes a graph file ready to run.
         threads: how many it runs on; only told.
+        open_single: the same for the graph of single rows, where the library runs such graphs.
+            That graph and the others have the same weights, so each is opened when a row comes
+            that needs it.
     """
 
     def __init__(
@@ -115,6 +143,7 @@ class BundleBackend:
         open_graph: Callable[[Path], OpenGraph],
         *,
         threads: int,
+        open_single: Callable[[Path], OneFile] | None = None,
     ) -> None:
         self.folder = folder
         self.info = info
@@ -134,10 +163,24 @@ class BundleBackend:
             manifest.unknown,
         )
         self._check_parts()
-        self.stretches = {g.last: StretchGraphs(folder, g, open_graph) for g in manifest.graphs}
-        self._check_stretches()
+        self._stretches = Later(lambda: self._opened(open_graph))
+        self._single: SingleGraph | None = None
+        if manifest.single is not None and open_single is not None:
+            self._single = SingleGraph(folder, manifest.single, open_single)
+        else:  # what is wrong with the graphs is said on loading
+            self._stretches()
         hidden: list[str | int] = ["rows", "tokens", info.hidden_size]
         self.axes = {**manifest.context, HIDDEN: hidden}
+
+    @property
+    def stretches(self) -> dict[int, StretchGraphs]:
+        """The graphs by the layer they end at."""
+        return self._stretches()
+
+    def _opened(self, open_graph: Callable[[Path], OpenGraph]) -> dict[int, StretchGraphs]:
+        made = {g.last: StretchGraphs(self.folder, g, open_graph) for g in self.manifest.graphs}
+        self._check_stretches(made)
+        return made
 
     def _check_parts(self) -> None:
         """Config and manifest must be of one model."""
@@ -156,10 +199,10 @@ class BundleBackend:
         if self.has_prototypes and without:
             raise self._damaged(f"the exit at layer {without[0]} has no graph of distances")
 
-    def _check_stretches(self) -> None:
+    def _check_stretches(self, stretches: Mapping[int, StretchGraphs]) -> None:
         """Graphs must read what the ones before them give, and answer for every class."""
         reads = set(self.manifest.inputs)
-        for layer, stretch in self.stretches.items():
+        for layer, stretch in stretches.items():
             strange = sorted(set(stretch.inputs) - reads)
             if strange:
                 raise self._damaged(
@@ -193,6 +236,24 @@ class BundleBackend:
             "threads": self.threads,
             "made": self.manifest.made,
         }
+
+    def alone(self, policy: Policy) -> bool:
+        """Whether the graph of single rows has this policy."""
+        return self._single is not None and self._single.form.fits(policy)
+
+    def answer_one(self, row: TokenRow, policy: Policy) -> tuple[int, NDArray[np.float32]] | None:
+        """What the graph of single rows says, where it has this policy; see `AnswersAlone`."""
+        if self._single is None or not self.alone(policy):
+            return None
+        file = self._single.opened()
+        try:
+            layer, logits = file.answer(row, policy)
+        except Exception as error:  # the libraries' errors have no public base
+            raise _failed(self._single.name, error) from error
+        if logits.shape != (1, self.classes):
+            raise self._damaged(f"{self._single.name} gives logits of {logits.shape}")
+        # From exit to exit it turns out which logit is not a number.
+        return None if np.isnan(logits).any() else (layer, logits)
 
     def start(self, rows: Sequence[TokenRow]) -> BundleState:
         lengths = np.array([len(row["input_ids"]) for row in rows], dtype=np.int64)

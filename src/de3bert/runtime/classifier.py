@@ -15,7 +15,14 @@ from de3bert.exits.bandit_rule import BanditRule
 from de3bert.exits.keeping import Keeper, KeepRule
 from de3bert.printable import kind_of, shown
 from de3bert.runtime.arguments import checked_count, checked_name
-from de3bert.runtime.engine import Backend, run_batch, run_in_order, run_kept, run_sorted
+from de3bert.runtime.engine import (
+    Backend,
+    run_batch,
+    run_in_order,
+    run_kept,
+    run_sorted,
+    run_stretches,
+)
 from de3bert.runtime.loaded import FULL, Loaded, no_such_point
 from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.tracing import trace_rows
@@ -265,7 +272,7 @@ class Classifier(Loaded, Generic[Answer]):
         if isinstance(chosen.rule, BanditRule | KeepRule):
             with self._learning:
                 now = Policy(self._learner(chosen.rule).present)
-        outcome = run_batch(self.backend, encoded.rows, now)
+        outcome = run_stretches(self.backend, encoded.rows, now)
         trace = trace_rows(
             self.backend,
             encoded.rows,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,16 @@ from de3bert.exits.keeping import Keeper
 from de3bert.runtime.model_info import ModelInfo
 from de3bert.tasks.task import Outcome
 
-__all__ = ["Backend", "in_batches", "run_batch", "run_in_order", "run_kept", "run_sorted"]
+__all__ = [
+    "AnswersAlone",
+    "Backend",
+    "in_batches",
+    "run_batch",
+    "run_in_order",
+    "run_kept",
+    "run_sorted",
+    "run_stretches",
+]
 
 
 class Backend(Protocol):
@@ -73,8 +82,29 @@ class Backend(Protocol):
         """Words that are done, (units,), keep from now on the states they have."""
 
 
+@runtime_checkable
+class AnswersAlone(Protocol):
+    """A back end that may have a quicker way for a single row."""
+
+    def answer_one(self, row: TokenRow, policy: Policy) -> tuple[int, NDArray[np.float32]] | None:
+        """The layer a row leaves at and its logits there, (1, classes).
+
+        None where there is no such way for this policy, or where it came to nothing: the row is
+        then run from exit to exit.
+        """
+
+
 def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Outcome:
     """Runs one batch; each row stops at the exit its policy allows, whatever the others do."""
+    if len(batch) == 1 and isinstance(backend, AnswersAlone):
+        answer = backend.answer_one(batch[0], policy)
+        if answer is not None:
+            return Outcome(np.array([answer[0]], dtype=np.int64), answer[1])
+    return run_stretches(backend, batch, policy)
+
+
+def run_stretches(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Outcome:
+    """Runs one batch from exit to exit, whether or not a single row had a quicker way."""
     final = backend.exit_layers[-1]
     exit_state = ExitState(policy, len(batch), backend.exit_layers, sentence_of(batch))
     outcome = _blank(backend, len(exit_state.units))
@@ -113,10 +143,14 @@ def run_batch(backend: Backend, batch: Sequence[TokenRow], policy: Policy) -> Ou
 def run_sorted(
     backend: Backend, rows: Sequence[TokenRow], policy: Policy, batch_size: int
 ) -> Outcome:
-    """Runs many rows in batches of similar length (less padding); results in input order."""
+    """Runs many rows in batches of similar length (less padding); results in input order.
+
+    A row that is left over from batches goes their way, so that no other graph is opened for it.
+    """
+    run = run_batch if batch_size == 1 else run_stretches
     whole = _blank(backend, int(units_of(rows).sum()))
     for chosen, units in in_batches(rows, batch_size):
-        part = run_batch(backend, [rows[index] for index in chosen], policy)
+        part = run(backend, [rows[index] for index in chosen], policy)
         whole.exit_layers[units], whole.logits[units] = part.exit_layers, part.logits
     return whole
 

@@ -29,7 +29,7 @@ from de3bert.limits import check_limit
 from de3bert.printable import printable
 from de3bert.runtime.external_data import external_files
 
-__all__ = ["MANIFEST", "Graph", "Manifest", "check_inside", "is_bundle", "sign"]
+__all__ = ["MANIFEST", "Graph", "Manifest", "Single", "check_inside", "is_bundle", "sign"]
 
 MANIFEST = "manifest.json"
 SCHEMA = "de3bert-bundle/1"
@@ -68,6 +68,17 @@ class Graph(ManifestPart):
     distances: FileName | None = None
 
 
+class Single(ManifestPart):
+    """The whole model in one graph, for single rows.
+
+    Attributes:
+        rule: the form of the rule in it (`de3bert.exits.rule_form`).
+    """
+
+    file: FileName
+    rule: StrictStr
+
+
 class Known(ManifestPart):
     """What a file was when the bundle was written.
 
@@ -95,6 +106,7 @@ class Manifest(ManifestPart):
     Attributes:
         precision: fp32 or int8.
         graphs: in the order of the layers.
+        single: the same layers in one graph, if they can be.
         inputs: what the first graph reads of each token row.
         context: name -> axes ("rows", "tokens" or a fixed size) of what later graphs read.
         padding: the filler of each input.
@@ -116,6 +128,7 @@ class Manifest(ManifestPart):
     made: dict[str, Any]
     task: StrictStr = "text-classification"
     unknown: StrictStr | None = None
+    single: Single | None = None
     files: dict[FileName, Known] = Field(default_factory=dict)
 
     @classmethod
@@ -176,9 +189,8 @@ class Manifest(ManifestPart):
                     f"The bundle {folder} was altered: {name} is not the file it was exported "
                     f"with. {_again(folder)}"
                 )
-        for graph in self.graphs:
-            for name in filter(None, (graph.file, graph.distances)):
-                self._check_known(folder, external_files(folder / name), f"the graph {name}")
+        for name in sorted(self.graph_files):
+            self._check_known(folder, external_files(folder / name), f"the graph {name}")
         check_limit("tokenizer", self.files["tokenizer.json"].bytes, str(folder / "tokenizer.json"))
 
     def _check_graphs(self, folder: Path) -> None:
@@ -192,7 +204,7 @@ class Manifest(ManifestPart):
                     f"{graph.first} to {graph.last} after layer {before}). {_again(folder)}"
                 )
             before = graph.last
-        used = {name for graph in self.graphs for name in (graph.file, graph.distances) if name}
+        used = self.graph_files
         if (folder / token_layers.FILE).exists():
             used.add(token_layers.FILE)
         self._check_known(folder, {*ALWAYS, *used}, "the bundle")
@@ -216,9 +228,19 @@ class Manifest(ManifestPart):
         write_json(folder / MANIFEST, {"schema": SCHEMA, **document})
 
     @property
+    def graph_files(self) -> set[str]:
+        """The names of all graphs."""
+        named = [name for each in self.graphs for name in (each.file, each.distances)]
+        return {name for name in (*named, self.single and self.single.file) if name}
+
+    @property
     def weights_sha256(self) -> str:
-        """One name for all graphs together: two bundles with it give the same answers."""
-        graphs = [name for name in self.files if name.endswith(".onnx")]
+        """One name for the weights: two bundles with it give the same answers.
+
+        The single graph has those of the others, and in its metadata the points of its day.
+        """
+        beside = self.single and self.single.file
+        graphs = [name for name in self.files if name.endswith(".onnx") and name != beside]
         digest = hashlib.sha256()
         for name in sorted(graphs):
             digest.update(self.files[name].sha256.encode())

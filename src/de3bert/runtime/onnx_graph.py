@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from de3bert.runtime.bundle_backend import BundleBackend, read_bundle
 from de3bert.runtime.loaded import Opening
+from de3bert.runtime.one_file import OneFile
 from de3bert.runtime.sessions import open_session, share_threads
 from de3bert.runtime.threads import cores
 
@@ -48,4 +49,7 @@ def open_onnx(folder: Path, opening: Opening) -> BundleBackend:
     asked, spin = opening.threads, opening.spin
     threads = share_threads(asked) if spin else asked or cores()
     open_graph = partial(OnnxGraph, sleeping=None if spin else threads)
-    return BundleBackend(folder, info, manifest, open_graph, threads=threads)
+    open_single = partial(OneFile, sleeping=None if spin else threads)
+    return BundleBackend(
+        folder, info, manifest, open_graph, threads=threads, open_single=open_single
+    )
