@@ -21,7 +21,8 @@ CARD = """{metadata}
 # {title}
 
 An early-exit {kind}: {classes} classes ({labels}), {depth} layers, an exit after layers
-{exits}. Method `{method}`, pooling `{pooling}`{built}, {prototypes}, on the backbone `{backbone}`{small}.
+{exits}. Method `{method}`, pooling `{pooling}`{built}, {prototypes},
+on the backbone `{backbone}`{small}.
 
 ```python
 import de3bert
