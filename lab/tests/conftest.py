@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.conftest import browser, tiny_backbone, tiny_tokenizer
+from tests.conftest import browser, small_backbone, tiny_backbone, tiny_tokenizer
 
-__all__ = ["browser", "tiny_backbone", "tiny_tokenizer"]
+__all__ = ["browser", "small_backbone", "tiny_backbone", "tiny_tokenizer"]

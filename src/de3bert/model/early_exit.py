@@ -157,7 +157,7 @@ class EarlyExitModel(PreTrainedModel):
         configs = [each.module.config for each in both]
         usual = {each.default_pooling for each in both}
         fitting = "mean" if "mean" in usual else loaded.default_pooling
-        encoder = make_encoder(loaded.module, layout, small and small.part, check=True)
+        encoder = make_encoder(loaded.module, layout, small.part if small else None, check=True)
         cascade = encoder.units if isinstance(encoder, Cascade) else 0
         exit_layers = chosen_exits(declared, encoder.depth, cascade, exit_layers)
         config = EarlyExitConfig(

@@ -54,7 +54,7 @@ class ChosenSmall:
         pooler = self.backbone.pooler
         if pooler is None or not isinstance(pooling, OwnPooler):
             return
-        dense, (rows, columns) = pooling.dense[0], pooler.weight.shape
+        dense, (rows, columns) = cast(nn.Linear, pooling.dense[0]), pooler.weight.shape
         for part in (dense.weight, dense.bias):
             part.zero_()
         dense.weight[:rows, :columns] = pooler.weight

@@ -69,7 +69,7 @@ LOOKS: Mapping[str, Look] = {
     "de3 adapted": Look(0, 3, 7),
     "de3-v3": Look(1, 3, 6),
     "cascadebert": Look(2, 3, 5),
-    "cascade-truncated": Look(2, 4, 6),
+    "cascade-truncated": Look(2, 5, 6),
     "de3-no-pn-no-dar": Look(3, 3, 4),
     "de3-no-pn": Look(4, 3, 3),
     "de3-v2": Look(5, 3, 2),

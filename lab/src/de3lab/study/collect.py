@@ -93,7 +93,8 @@ def _as_asked(
 def _withdrawn(study: Study, place: Path, current: set[str]) -> list[RunRecord]:
     """Records of older revisions in the report, of trainings that have no others.
 
-    The options of a method may have changed with its revision, and do not matter here.
+    The options of a method may have changed with its revision, and do not matter here; nor does
+    what it begins with.
     """
     old = [record for record in _read((place / "runs").glob("*.json")) if outdated(record)]
     found = []
@@ -111,7 +112,8 @@ def _withdrawn(study: Study, place: Path, current: set[str]) -> list[RunRecord]:
 
 
 def _apart_from_method(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: settings[name] for name in settings if name not in ("options", "revision")}
+    own = ("options", "revision", "small_backbone")
+    return {name: settings[name] for name in settings if name not in own}
 
 
 def _matching(records: Iterable[RunRecord], job: Job) -> RunRecord | None:

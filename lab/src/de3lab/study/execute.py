@@ -39,6 +39,7 @@ class Study:
     runs: Path
     command: str = ""
     _material: dict[str, TaskRows] = field(default_factory=dict, repr=False)
+    _hashes: dict[str, str] = field(default_factory=dict, repr=False)
 
     @cached_property
     def jobs(self) -> list[Job]:
@@ -48,6 +49,14 @@ class Study:
     def backbone(self) -> str:
         """The hash of the backbone's content."""
         return backbone_sha256(expand(self.spec.backbone))
+
+    def small_backbone(self, job: Job) -> str | None:
+        """The hash of the small encoder's content; None for a job without one."""
+        if job.small_backbone is None:
+            return None
+        if job.small_backbone not in self._hashes:
+            self._hashes[job.small_backbone] = backbone_sha256(expand(job.small_backbone))
+        return self._hashes[job.small_backbone]
 
     def material(self, job: Job) -> TaskRows:
         if job.task.name not in self._material:
@@ -61,12 +70,15 @@ class Study:
             _check_metrics(job, len(material.labels))
             for name in (job.training, *job.methods):
                 _check_fit(name, job.task.name, material)
-        folder = Path(expand(self.spec.backbone))
-        if folder.is_absolute() and not (folder / "config.json").exists():
-            raise UsageError(f"There is no backbone at {folder} (config.json is missing).")
+        smaller = {job.small_backbone for job in self.jobs}
+        for source in (self.spec.backbone, *filter(None, smaller)):
+            folder = Path(expand(source))
+            if folder.is_absolute() and not (folder / "config.json").exists():
+                raise UsageError(f"There is no backbone at {folder} (config.json is missing).")
 
     def key(self, job: Job) -> str:
-        return job.key(self.material(job).source.sha256, self.backbone)
+        source = self.material(job).source.sha256
+        return job.key(source, self.backbone, self.small_backbone(job))
 
     def folder(self, job: Job) -> Path:
         return self.runs / self.key(job)
@@ -116,7 +128,11 @@ class Study:
             folder.name,
             folder,
             command=self.command,
-            hashes={**material.hashes(), "backbone": self.backbone},
+            hashes={
+                **material.hashes(),
+                "backbone": self.backbone,
+                **({"small_backbone": small} if (small := self.small_backbone(job)) else {}),
+            },
             rows={
                 "train": material.train_rows,
                 "calibration": job.task.calibration_rows,

@@ -81,8 +81,13 @@ class Job:
         every = METHODS[self.training].resolve(self.options)
         return {name: v for name, v in every.items() if NEUTRAL_OPTIONS.get(name) != v}
 
+    @property
+    def small_backbone(self) -> str | None:
+        """The small encoder that the study gives a cascade, as it is written there."""
+        return self.spec.small_backbone_of(self.training)
+
     def settings(self) -> dict[str, Any]:
-        """All that changes the result, except the content of files. No path is among it."""
+        """All that changes the result, except the content of files. No path is filled in."""
         task, every, revision = self.task, self.train.model_dump(), revision_of(self.training)
         usual = {name: field.default for name, field in TrainRecipe.model_fields.items()} | NEUTRAL
         changed = {name: value for name, value in every.items() if value != usual[name]}
@@ -90,6 +95,7 @@ class Job:
             "method": self.training,
             "options": self._resolved(),
             "pooling": self.pooling,
+            **({"small_backbone": small} if (small := self.small_backbone) else {}),
             "rows": task.rows,
             "calibration_rows": task.calibration_rows,
             "columns": [task.text, task.text_pair, task.label],
@@ -99,14 +105,17 @@ class Job:
             **({} if revision == 1 else {"revision": revision}),
         }
 
-    def key(self, data: str, backbone: str) -> str:
+    def key(self, data: str, backbone: str, small_backbone: str | None = None) -> str:
         """The name of the run: what it is, and a hash of everything that changes the result.
 
         Args:
             data: hash of the training file.
             backbone: hash of the backbone.
+            small_backbone: hash of the small encoder of a cascade.
         """
         content = {"settings": self.settings(), "data": data, "backbone": backbone}
+        if small_backbone is not None:
+            content["small_backbone"] = small_backbone
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         return f"{self.task.name}-{self.training}-seed{self.seed}-{digest[:10]}"
 
@@ -124,6 +133,7 @@ class Job:
         return recipe_from(
             {
                 "backbone": expand(self.spec.backbone),
+                "small_backbone": expand(small) if (small := self.small_backbone) else None,
                 "method": self.training,
                 "pooling": self.pooling,
                 "data": data,
@@ -173,6 +183,8 @@ def check_methods(spec: StudySpec) -> None:
             shares = f": it shares the training of {method.training}" if method.training else ""
             raise UsageError(f"[method.{name}] changes nothing here{shares}. Remove it.")
         method.resolve(spec.options_of(name))
+    for name in trained:
+        METHODS[name].check_small_backbone(spec.small_backbone_of(name) is not None)
     for task in spec.task:
         for metric in task.metrics:
             METRICS[metric]

@@ -46,6 +46,11 @@ REVISIONS: Mapping[str, Revision] = {
         "the best epoch of its router was chosen by the accuracy of exits, which a router does not "
         "change, and the router learned at 50 times the authors' rate",
     ),
+    "cascadebert": Revision(
+        2,
+        "its small model was a copy of the backbone's first layers, and rows were judged hard by a "
+        "model that had seen them",
+    ),
 }
 
 

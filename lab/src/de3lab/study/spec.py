@@ -19,7 +19,7 @@ __all__ = ["LatencySpec", "StudySpec", "TaskSpec", "expand", "load_study"]
 
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
-POOLING = "pooling"
+POOLING, SMALL = "pooling", "small_backbone"
 SPEEDS = (1.5, 2.0, 2.5, 3.0, 4.0)
 MINILM = "DE3_MINILM"  # stands for the packaged encoder where it is not set
 
@@ -112,7 +112,8 @@ class StudySpec(SpecSection):
     paper_grid: bool = False
     train: dict[str, Any] = {}
     latency: LatencySpec | None = None
-    method: dict[str, dict[str, float | str]] = {}  # name -> its options; `pooling` is one too
+    # Name -> its options; `pooling` and `small_backbone`, a path like `backbone`, go there too.
+    method: dict[str, dict[str, float | str]] = {}
     task: list[TaskSpec] = Field(min_length=1)
 
     @field_validator("train")
@@ -144,13 +145,20 @@ class StudySpec(SpecSection):
         return task.seeds or self.seeds
 
     def options_of(self, method: str) -> dict[str, float | str]:
-        """The options that the study gives a method; the pooling is not among them."""
+        """The options that the study gives a method; what a recipe has elsewhere is left out."""
         given = self.method.get(method, {})
-        return {name: value for name, value in given.items() if name != POOLING}
+        return {name: value for name, value in given.items() if name not in (POOLING, SMALL)}
 
     def pooling_of(self, method: str) -> str | None:
         """The pooling that the study asks of this method alone."""
-        given = self.method.get(method, {}).get(POOLING)
+        return self._word_of(method, POOLING)
+
+    def small_backbone_of(self, method: str) -> str | None:
+        """The small encoder that the study gives a cascade, as it is written there."""
+        return self._word_of(method, SMALL)
+
+    def _word_of(self, method: str, name: str) -> str | None:
+        given = self.method.get(method, {}).get(name)
         return None if given is None else str(given)
 
     def train_of(self, task: TaskSpec) -> dict[str, Any]:
