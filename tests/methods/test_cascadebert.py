@@ -58,14 +58,14 @@ def alone(model: Model, family: str, index: int) -> Model:
     part = (model.encoder.small, model.encoder.big)[index]
     method = "full" if index else "layers-k"
     options = {} if index else {"layers": float(part.depth)}
-    pooling = model.config.pooling.replace("own", "shared")
+    pooling = model.config.pooling
     single = Model.from_backbone(
         tiny(family), num_labels=2, method=method, pooling=pooling, **options
     )
     single.encoder.load_state_dict(part.state_dict())
     single.heads.exits[0].load_state_dict(model.heads.exits[index].state_dict())
-    if pooling == "shared_pooler":
-        single.pooling.dense.load_state_dict(model.pooling.dense[index].state_dict())
+    if "own" in pooling:
+        single.pooling.dense[0].load_state_dict(model.pooling.dense[index].state_dict())
     return single.eval()
 
 
