@@ -120,6 +120,12 @@ def test_the_list_of_methods_counts_the_same(name: str) -> None:
     assert exit_parameters(name) == EXITS[name][2]
 
 
+def test_a_published_distilbert_has_no_pooler_and_no_token_types() -> None:
+    kept = size(built("distilbert", 2)) - (768 * 2 + 2)
+    assert kept == 66_955_008
+    assert kept - POOLER - 2 * 768 == 66_362_880
+
+
 def test_totals_and_shares_of_the_paper() -> None:
     """+16.92K and +6.51M (5.95 %) of two classes, +25.38K and +6.52M (5.96 %) of three."""
     for classes, plain, whole, share in [

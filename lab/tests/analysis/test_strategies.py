@@ -113,9 +113,11 @@ def test_tables_and_figure_from_stored_numbers(numbers, tmp_path):
     assert "n = 120" in rules.note
     assert "two classes" in rules.note
     assert [row[0] for row in points.rows] == ["full model", "oracle"]
+    assert "No rule scores above it, but others may be faster" in points.note
     STRATEGIES.draw(tmp_path / "f.svg", stored)
     drawn = (tmp_path / "f.svg").read_text(encoding="utf-8")
-    for words in ("oracle", "full model", "fixed depth", "EDR (λ = 2)", "accuracy (n = 120)"):
+    bound = "oracle (bounds the score, not speed)"
+    for words in (bound, "full model", "fixed depth", "EDR (λ = 2)", "accuracy (n = 120)"):
         assert f"<!-- {words} -->" in drawn
 
 

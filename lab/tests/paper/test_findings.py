@@ -353,6 +353,7 @@ def test_oracle():
     assert seen.holds == "by construction"
     assert "the best rule there (entropy) 79.0" in seen.statement
     assert "no rule can be above the oracle" in seen.test
+    assert "a bound on the score, not on speed" in seen.test
     assert judged("oracle", results={"strategies": {"qnli": strategies(0.80)}}).holds == (
         "not significant"
     )

@@ -289,6 +289,14 @@ def test_the_markdown_table():
     assert "| late | 99.0 [n = 1] | - | - |" in lines
     assert "| lee (withdrawn) | 95.0 ± 1.0 | - | - |" in lines
     assert "lee is withdrawn until it is trained again: it slept." in lines
+    assert not any("oracle" in line for line in lines)
+
+
+def test_the_oracle_is_said_to_bound_scores_alone():
+    found = small().to_json()
+    found["points"]["one"]["oracle"] = found["points"]["one"]["full"]
+    text = markdown(StudyResult.model_validate(found))
+    assert "is an upper bound on the score, not on speed" in text
 
 
 def test_what_exits_read_is_said_where_methods_differ():

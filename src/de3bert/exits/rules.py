@@ -198,7 +198,10 @@ class Full(Rule):
 
 @dataclass(frozen=True)
 class Oracle(Rule):
-    """Leaves at the shallowest exit that is right. Needs the labels: it exists only in replay."""
+    """Leaves at the shallowest exit that is right. Needs the labels: it exists only in replay.
+
+    An upper bound on accuracy, not on speed: rows that are wrong everywhere go through all layers.
+    """
 
     needs_labels: ClassVar[bool] = True
 

@@ -55,7 +55,8 @@ def draw_report(
                 _draw_layers(axes, line, _x(line, time))
             elif line.curve.family == "oracle":
                 seen = line.curve
-                axes.plot(_x(line, time), seen.score, "*", color="black", label=line.label, ms=11)
+                label = f"{line.label} (bounds the score, not speed)"
+                axes.plot(_x(line, time), seen.score, "*", color="black", label=label, ms=11)
         before, high = -1.0, False
         for name, x, y in sorted(points, key=lambda point: point[1]):
             axes.plot([x], [y], "o", color=COLOURS[0], ms=6, mfc="white", zorder=5)

@@ -54,7 +54,7 @@ METHODS.add(
     replace(
         JOINT,
         name="oracle",
-        summary="leave at the first exit that is right; reads the labels, an upper bound",
+        summary="leave at the first right exit, by the labels; bounds accuracy, not speed",
         citation="Schwartz et al., 2020: The Right Tool for the Job",
         group="reference",
         families=("oracle",),

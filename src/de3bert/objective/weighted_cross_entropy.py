@@ -48,8 +48,9 @@ class WeightedCrossEntropy(StatefulLoss):
     """L = mean over thresholds and rows of sum_m w(m) CE(m), (). The weights are constants.
 
     In every step thresholds are drawn uniformly from the range that the normalised energy had over
-    all exits in the epoch before ([0, 1] in the first), and with each the exits of all rows are
-    simulated. The weights sharpen as training goes on, b_t = b0 * progress: at first all exits
+    all exits before the last in the epoch before ([0, 1] in the first), as in the authors' code:
+    nobody leaves by the signal of the last one. With each the exits of all rows are simulated. The
+    weights sharpen as training goes on, b_t = b0 * progress: at first all exits
     count alike.
 
     Options: `b0` (1), `thresholds` (5).
@@ -68,11 +69,11 @@ class WeightedCrossEntropy(StatefulLoss):
         self.register_buffer("epoch", torch.tensor(0))
 
     def forward(self, batch: ExitBatch) -> Tensor:
-        signals = energy(batch.exit_logits.detach())  # (rows, exits)
+        signals = energy(batch.exit_logits[:, :-1].detach())  # (rows, exits - 1)
         if batch.training:
             self._turn_page(batch.clock.epoch)
             self._watch(signals)
-        taken = simulated_exits(signals[:, :-1], self._drawn(batch.clock))
+        taken = simulated_exits(signals, self._drawn(batch.clock))
         sharpness = self.sharpness * batch.clock.progress
         weights = closeness(taken, self.exits, sharpness).mean(0)  # (rows, exits)
         return (weights * cross_entropies(batch.exit_logits, batch.labels)).sum(1).mean()

@@ -33,6 +33,10 @@ WITHOUT_POOLERS = (
     "its exits read the plain mean of the tokens, without the pooler of its own that each has in "
     "the authors' code"
 )
+WIDE_RANGE = (
+    "its thresholds were drawn from the signals of all exits, though no row leaves at the last one "
+    "by a threshold"
+)
 REVISIONS: Mapping[str, Revision] = {
     "leebert": Revision(
         2,
@@ -41,6 +45,8 @@ REVISIONS: Mapping[str, Revision] = {
     ),
     "gpfee": Revision(2, WITHOUT_POOLERS),
     "berxit": Revision(2, WITHOUT_POOLERS),
+    "cosee": Revision(2, WIDE_RANGE),
+    "de-cosee": Revision(2, WIDE_RANGE),
     "consistentee": Revision(
         2,
         "the best epoch of its router was chosen by the accuracy of exits, which a router does not "

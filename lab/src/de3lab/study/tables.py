@@ -87,6 +87,11 @@ def notes_of(document: StudyResult) -> list[str]:
             f"{AVERAGE} is over the tasks that all have finished: {', '.join(complete)}, and the "
             "seeds that all share."
         )
+    if any("oracle" in points for points in document.points.values()):
+        parts.append(
+            "The oracle, which reads the labels, is an upper bound on the score, not on speed: "
+            "rows that no exit gets right go through all layers."
+        )
     return [*parts, *doubts_of(document)]
 
 

@@ -42,7 +42,8 @@ def oracle_is_far(stored: Stored) -> Verdict:
     holds: Holds = "by construction" if far else "not significant"
     listed = ", ".join(f"{100 * each['gap']:.1f} > {100 * each['noise']:.1f}" for each in gaps)
     test = (
-        "no rule can be above the oracle, which is right wherever any exit is; gap against 1.96 "
+        "no rule can be above the oracle, which is right wherever any exit is (a bound on the "
+        "score, not on speed); gap against 1.96 "
         f"standard errors of a difference of two shares, in points: {listed}"
     )
     return Verdict(holds, test, {"gaps": gaps, "n": len(gaps)}, f"Oracle: {'; '.join(said)}.")
