@@ -122,13 +122,13 @@ def test_imports_go_downwards_only(package):
         assert packages_imported(path) <= allowed, path
 
 
-def test_every_room_has_its_rule():
+def test_every_package_has_its_rule():
     packages = {package_of(path) for path in modules()} - {"__init__", "cli", "demo"}
     assert packages == set(MAY_IMPORT)
 
 
 @pytest.mark.parametrize("package", sorted(FREE_OF_HEAVY))
-def test_rooms_that_never_see_torch(package):
+def test_packages_that_never_see_torch(package):
     for path in (path for path in modules() if package_of(path) == package):
         heavy = {name.split(".")[0] for name in imported(path)} & HEAVY
         if path.name == "hub.py":
@@ -142,7 +142,7 @@ def test_only_the_torch_files_of_the_runtime_import_torch():
         assert not heavy or path.name.startswith("torch_"), path
 
 
-def test_verbs_import_the_heavy_rooms_only_when_they_run():
+def test_verbs_import_the_heavy_packages_only_when_they_run():
     for path in (path for path in modules() if package_of(path) == "cli"):
         top = {".".join(name.split(".")[:2]) for name in imported(path, top_only=True)}
         assert not top & {"de3bert.model", "de3bert.training", "de3bert.demo", "torch"}, path

@@ -7,8 +7,8 @@ import json
 import os
 import select
 import subprocess
-import sys
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -88,14 +88,14 @@ def test_rows_keep_their_columns_beside_an_error(de3, trained_model, tmp_path):
 
 
 def test_what_broke_off_is_answered_until_there(de3, trained_model, tmp_path):
-    lines = "".join(f"a good film {number**5}\n" for number in range(30_000))
+    lines = "".join(f"good {sha256(b'%d' % number).hexdigest()}\n" for number in range(2_500))
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(lines.encode())[:-20_000])
     for option in ([], ["--json"]):
         said = de3("predict", trained_model, tmp_path / "a.txt.gz", "--policy", "layer(1)", *option)
         rows = said.json if option else said.lines
         assert said.code == 1
         assert len(rows) > 1000
-        assert rows[0]["text"] == "a good film 0"
+        assert rows[0]["text"].startswith("good 5feceb66")
         assert "is truncated" in said.err
 
 
@@ -197,7 +197,9 @@ finally:
 
 def test_memory_does_not_grow_with_the_input(trained_model, tmp_path):
     def peak(rows: int) -> int:
-        command = [sys.executable, "-c", GROWTH, str(rows), "predict", str(trained_model)]
+        # Forked from a process that has torch: importing it takes more memory for a moment than is
+        # looked for here, and would hide it.
+        command = [*python(), "-c", GROWTH, str(rows), "predict", str(trained_model)]
         with (tmp_path / "out").open("w") as out:
             done = subprocess.run(
                 [*command, "--policy", "layer(1)", "--quiet"],

@@ -40,7 +40,7 @@ def test_imports_go_downwards_only(package):
         assert packages_imported(path, ROOT) <= MAY_IMPORT[package] | {package}, path
 
 
-def test_every_room_has_its_rule():
+def test_every_package_has_its_rule():
     assert {package_of(path) for path in modules()} - {"__init__"} == set(MAY_IMPORT)
 
 
@@ -49,7 +49,7 @@ def test_only_verbs_use_the_products_verbs():
         assert not [name for name in imported(path) if name.startswith("de3bert.cli")], path
 
 
-def test_verbs_import_the_heavy_rooms_only_when_they_run():
+def test_verbs_import_the_heavy_packages_only_when_they_run():
     for path in (path for path in modules() if package_of(path) == "cli"):
         top = {".".join(name.split(".")[:2]) for name in imported(path, top_only=True)}
         assert top <= {"de3bert.cli", "de3bert.errors", "de3bert.files"} | {

@@ -10,7 +10,7 @@ from tests.bench.fakes import Time
 import de3bert
 from de3bert.errors import De3Error
 from de3bert.exits import Policy
-from de3lab.bench import course as rooms
+from de3lab.bench import course as courses
 from de3lab.bench.course import prepare
 from de3lab.bench.fresh import first_prediction
 from de3lab.bench.made_up import Shape, token_rows, write_random_model
@@ -36,7 +36,7 @@ def test_everybody_runs_the_same_rows(course):
     rows = course.rows([5, 9, 3, 3])
     assert [len(row["input_ids"]) for row in rows] == [5, 9, 3, 3]
     seen = []
-    spy = rooms.Static(**{**vars(course.statics["hf"]), "logits": seen.append})
+    spy = courses.Static(**{**vars(course.statics["hf"]), "logits": seen.append})
     static_job(spy, rows, 2)(0)
     assert [[len(row["input_ids"]) for row in batch] for batch in seen] == [[3, 3], [5, 9]]
 
@@ -59,10 +59,10 @@ def test_medians_over_rounds_without_the_first_run():
 
 
 def test_a_contender_that_computes_something_else_is_not_timed(course):
-    wrong = rooms.Static(**{**vars(course.statics["hf"]), "logits": lambda rows: np.ones((3, 2))})
-    spoilt = rooms.Course(course.bundle, course.inputs, {"wrong": wrong}, course.ours)
+    wrong = courses.Static(**{**vars(course.statics["hf"]), "logits": lambda rows: np.ones((3, 2))})
+    spoilt = courses.Course(course.bundle, course.inputs, {"wrong": wrong}, course.ours)
     with pytest.raises(De3Error, match="should compute the same"):
-        rooms._check_same(spoilt)
+        courses._check_same(spoilt)
 
 
 def test_random_models_load_like_trained_ones(tmp_path):

@@ -20,11 +20,19 @@ from de3bert.registry import Registry
 from de3bert.runtime.engine import in_batches
 from de3bert.tasks.task import Outcome, Task
 
-__all__ = ["CONTENDERS", "HALF", "ORT_POOL", "Contender", "Maker", "Static", "find", "of_units"]
+__all__ = ["CONTENDERS", "HALF", "ORT_POOL", "Contender", "Maker", "Static", "find", "static"]
 
 HALF = "layer-k"  # also the name under which layer-1, layer-2 ... are registered
 ORT_POOL = "onnx"  # all sessions of a process share one; pools have the names of back ends
 NUMBERED = re.compile(r"layer-\d+")
+
+
+class RowEncoder(Protocol):
+    """Texts to token rows, and token rows to a batch: torch's tensors, or numpy's arrays."""
+
+    def __call__(self, texts: Sequence[Any], /) -> Encoded: ...
+
+    def pad(self, rows: Sequence[TokenRow]) -> Mapping[str, Any]: ...
 
 
 class Contender(Protocol):
@@ -95,7 +103,40 @@ class Static:
         return self.task.answers(texts, encoded, outcome, self.label_names, self.depth)
 
 
-def of_units(logits: NDArray[np.float32], padded: Mapping[str, Any]) -> NDArray[np.float32]:
+def static(
+    material: BenchMaterial,
+    name: str,
+    run: Callable[[Mapping[str, Any]], NDArray[np.float32]],
+    encoder: RowEncoder,
+    *,
+    precision: str = "fp32",
+    layers: int | None = None,
+    pool: str = ORT_POOL,
+) -> Static:
+    """A contender from what runs a padded batch: logits (rows, classes) or (rows, tokens, classes).
+
+    Args:
+        layers: by default all.
+    """
+
+    def logits(rows: Sequence[TokenRow]) -> NDArray[np.float32]:
+        padded = encoder.pad(rows)
+        return _of_units(run(padded), padded)
+
+    return Static(
+        name=name,
+        precision=precision,
+        layers=layers or material.depth,
+        depth=material.depth,
+        task=material.task,
+        label_names=material.label_names,
+        encode=encoder,
+        logits=logits,
+        pool=pool,
+    )
+
+
+def _of_units(logits: NDArray[np.float32], padded: Mapping[str, Any]) -> NDArray[np.float32]:
     """Of what a model says of a batch that which counts: of words their first tokens.
 
     Args:

@@ -7,16 +7,15 @@ the others are measured. They read texts with the bundle's tokenizer, the fastes
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.contender import CONTENDERS, HALF, Contender, Maker, Static, of_units
+from de3bert.bench.contender import CONTENDERS, HALF, Contender, Maker, static
 from de3bert.bench.material import BenchMaterial
-from de3bert.data.tokens import TokenRow
 from de3bert.errors import UsageError
 from de3bert.runtime.sessions import open_session
 
@@ -134,30 +133,12 @@ def _maker(
     """The graph is exported when the contender is made, not before."""
 
     def make() -> Contender:
-        return Static(
-            name=name,
-            precision=precision,
-            layers=layers or material.depth,
-            depth=material.depth,
-            task=material.task,
-            label_names=material.label_names,
-            encode=material.encoder,
-            logits=_session_logits(material, file(material)),
-        )
+        session = open_session(file(material))
+        names = [given.name for given in session.get_inputs()]
+
+        def run(padded: Mapping[str, Any]) -> NDArray[np.float32]:
+            return session.run(["logits"], {each: padded[each] for each in names})[0]
+
+        return static(material, name, run, material.encoder, precision=precision, layers=layers)
 
     return make
-
-
-def _session_logits(
-    material: BenchMaterial, path: Path
-) -> Callable[[Sequence[TokenRow]], NDArray[np.float32]]:
-    session = open_session(path)
-    names = [given.name for given in session.get_inputs()]
-    pad = material.encoder.pad
-
-    def logits(rows: Sequence[TokenRow]) -> NDArray[np.float32]:
-        padded = pad(rows)
-        found = session.run(["logits"], {each: padded[each] for each in names})[0]
-        return of_units(found, padded)
-
-    return logits

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from de3bert.bench.contender import CONTENDERS, Contender, Maker, Static, of_units
+from de3bert.bench.contender import CONTENDERS, Contender, Maker, static
 from de3bert.bench.material import BenchMaterial
-from de3bert.data.tokens import TokenRow
 
 __all__ = ["eager"]
 
@@ -21,25 +21,13 @@ def eager(material: BenchMaterial, name: str) -> Maker:
     def make() -> Contender:
         import torch
 
-        plain, encoder = material.plain, material.trained.encoder
+        plain = material.plain
         names = material.manifest.inputs  # a tokenizer may give more than the backbone takes
 
         @torch.inference_mode()
-        def logits(rows: Sequence[TokenRow]) -> NDArray[np.float32]:
-            padded = encoder.pad(rows)
-            found = plain(**{each: padded[each] for each in names}).numpy()
-            return of_units(found, padded)
+        def run(padded: Mapping[str, Any]) -> NDArray[np.float32]:
+            return plain(**{each: padded[each] for each in names}).numpy()
 
-        return Static(
-            name=name,
-            precision="fp32",
-            layers=material.depth,
-            depth=material.depth,
-            task=material.task,
-            label_names=material.label_names,
-            encode=encoder,
-            logits=logits,
-            pool="torch",
-        )
+        return static(material, name, run, material.trained.encoder, pool="torch")
 
     return make

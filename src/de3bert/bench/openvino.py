@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
-
-from de3bert.bench.contender import CONTENDERS, Contender, Maker, Static, of_units
+from de3bert.bench.contender import CONTENDERS, Contender, Maker, static
 from de3bert.bench.graphs import plain_file
 from de3bert.bench.material import BenchMaterial
-from de3bert.data.tokens import TokenRow
 from de3bert.runtime.backends import check_installed
 
 __all__ = ["compiled"]
@@ -23,31 +16,11 @@ def compiled(material: BenchMaterial, name: str) -> Maker:
     check_installed("openvino")
 
     def make() -> Contender:
-        return Static(
-            name=name,
-            precision="fp32",
-            layers=material.depth,
-            depth=material.depth,
-            task=material.task,
-            label_names=material.label_names,
-            encode=material.encoder,
-            logits=_compiled_logits(material, plain_file(material)),
-            pool="openvino",
+        from de3bert.runtime.openvino_graph import OpenVinoGraph
+
+        graph = OpenVinoGraph(plain_file(material), material.threads)
+        return static(
+            material, name, lambda padded: graph.run(padded)[0], material.encoder, pool="openvino"
         )
 
     return make
-
-
-def _compiled_logits(
-    material: BenchMaterial, path: Path
-) -> Callable[[Sequence[TokenRow]], NDArray[np.float32]]:
-    from de3bert.runtime.openvino_graph import OpenVinoGraph
-
-    graph = OpenVinoGraph(path, material.threads)
-    pad = material.encoder.pad
-
-    def logits(rows: Sequence[TokenRow]) -> NDArray[np.float32]:
-        padded = pad(rows)
-        return of_units(graph.run(padded)[0], padded)
-
-    return logits

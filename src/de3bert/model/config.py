@@ -49,7 +49,7 @@ class EarlyExitConfig(PreTrainedConfig):
         max_length: longest input in tokens; longer texts are cut.
         metric: what the task is scored by, unless a verb is told otherwise.
         numbered_labels: the training rows numbered their classes as `id2label` does, so that a
-            number in other rows of that data means the class at that place. Otherwise classes are
+            number in other rows of that data means the class of that number. Otherwise classes are
             known by name alone.
         text_pairs: whether a row is a pair of texts; None when that is not known.
         operating_points: name -> policy, target and what was measured.

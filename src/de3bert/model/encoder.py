@@ -1,7 +1,7 @@
 """Any encoder as a plain loop over layers.
 
 The backbone's own `forward` knows how to embed, how to build masks, rotary tables and position
-biases. It is run once with its layers taken out: in their place stand recorders that note the
+biases. It is run once with its layers taken out: recorders stand instead of them that note the
 arguments each layer would have got. What is left is a loop that can stop anywhere, the same one
 for training, tracing and inference. When rows leave a batch, the backbone is simply asked again
 with the rows that stay, so no code here has to know the shape of a mask.
@@ -102,7 +102,7 @@ class Encoder(nn.Module):
         self.layout = layout
         self.depth = int(backbone.config.num_hidden_layers)
         self.accepted = set(inspect.signature(backbone.forward).parameters)
-        # For the time of a training phase something else may run in the place of a layer.
+        # For the time of a training phase something else may run instead of a layer.
         self.stand_in: Callable[[Prepared, int, Tensor], Tensor] | None = None
         # Where tokens stop one by one: which layer is the last for each.
         self.token_exits: TokenTable | None = None

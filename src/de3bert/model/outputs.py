@@ -14,7 +14,7 @@ __all__ = ["EarlyExitOutput"]
 class EarlyExitOutput(ModelOutput):
     """Output of `EarlyExitModel`; rows are texts, or all words of a batch of sentences.
 
-    Of a tagger that is not told which tokens are words, tokens stand in the place of rows: (rows,
+    Of a tagger that is not told which tokens are words, tokens stand instead of rows: (rows,
     tokens, ...).
 
     Args:

@@ -28,7 +28,7 @@ from de3bert.runtime.evaluate import numbers_of, trace_table
 from de3bert.runtime.load import load, read_config
 from de3bert.runtime.model_info import ModelInfo
 from de3bert.runtime.profile import check_measured_by, read_profile
-from de3bert.runtime.stored_points import check_place, check_point_name, store_points
+from de3bert.runtime.stored_points import check_point_name, check_storable, store_points
 from de3bert.runtime.weights import weights_sha256
 from de3bert.tasks import TASKS
 
@@ -78,7 +78,7 @@ def calibrate_model(
     # Everything that can be wrong with the request is said before the long pass.
     wanted = Target.parse(target)
     check_point_name(name)
-    check_place(folder)
+    check_storable(folder)
     chosen_backend(str(folder), checked_backend(backend))
     info = ModelInfo.of(read_config(folder))
     task = TASKS[info.task]

@@ -69,7 +69,7 @@ def _location(data: mmap.mmap, start: int, end: int) -> set[str]:
 
 
 def _fields(data: mmap.mmap, start: int, end: int) -> list[tuple[int, int, int, int]]:
-    """Number, kind, and first and last place of the content of each field of a message."""
+    """Number, kind, and first and last position of the content of each field of a message."""
     fields = []
     while start < end:
         tag, start = _varint(data, start, end)
@@ -88,10 +88,10 @@ def _fields(data: mmap.mmap, start: int, end: int) -> list[tuple[int, int, int, 
 
 
 def _varint(data: mmap.mmap, start: int, end: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place behind it."""
+    """A number of seven bits a byte, and the position behind it."""
     value = 0
-    for place in range(start, min(end, start + LONGEST_VARINT)):
-        value |= (data[place] & 0x7F) << 7 * (place - start)
-        if data[place] < 0x80:
-            return value, place + 1
+    for position in range(start, min(end, start + LONGEST_VARINT)):
+        value |= (data[position] & 0x7F) << 7 * (position - start)
+        if data[position] < 0x80:
+            return value, position + 1
     raise ValueError("it is not an ONNX graph, or a part of one")

@@ -65,13 +65,14 @@ def load(
     A tagger takes sentences (lists of words) instead of texts, and answers with their tags.
     """
     named, threads = checked_source(source), check_threads(threads)
-    place, asked, precision = checked_device(device), checked_backend(backend), checked_dtype(dtype)
+    device, precision = checked_device(device), checked_dtype(dtype)
+    asked = checked_backend(backend)
     how = Fetching.checked(revision, token, cache_dir)
     here = Path(named).exists()
     folder = _folder(named, how)
     opening = Opening(
         source=str(folder.absolute()) if here else named,
-        device=place,
+        device=device,
         threads=threads,
         spin=bool(spin),
         backend=chosen_backend(str(folder), asked, named),

@@ -17,7 +17,7 @@ from de3bert.locks import edited_alone
 from de3bert.runtime.load import check_folder
 from de3bert.runtime.manifest import is_bundle, sign
 
-__all__ = ["check_place", "check_point_name", "store_points"]
+__all__ = ["check_point_name", "check_storable", "store_points"]
 
 POINT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 RESERVED = {
@@ -39,7 +39,7 @@ def store_points(
     others have stored stays. With `replace` the points given are all there are afterwards.
     """
     folder = Path(folder)
-    check_place(folder)
+    check_storable(folder)
     for point in points:
         check_point_name(point.name, point.policy)
     with edited_alone(folder):
@@ -72,7 +72,7 @@ def _take_in(
         config["default_point"] = default
 
 
-def check_place(folder: str | Path) -> None:
+def check_storable(folder: str | Path) -> None:
     """An error where no point can be stored; for before the work, whose end stores it."""
     folder = Path(folder)
     if not folder.exists():

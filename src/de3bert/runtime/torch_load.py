@@ -21,23 +21,23 @@ def load_torch(
     source: str, device: str | None, threads: int | None = None, dtype: str | None = None
 ) -> TorchBackend:
     """The back end of a model folder, by default in the precision of its weights."""
-    place, wanted = _place(device), check_threads(threads)
+    chosen, wanted = _device(device), check_threads(threads)
     model = read_model(source, dtype)
     _check_length(model, source)
     tokenizer, limit = load_tokenizer(source), model.config.max_length
-    torch.nn.Module.to(model, place)  # the subclass's wrapper hides its signature
+    torch.nn.Module.to(model, chosen)  # the subclass's wrapper hides its signature
     if wanted is not None:
         torch.set_num_threads(wanted)
     return TorchBackend(model, encoder_of(model.config.task, tokenizer, limit))
 
 
-def _place(device: str | None) -> torch.device:
+def _device(device: str | None) -> torch.device:
     """The device asked for, if this machine has it and it can hand numbers back."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        place = torch.device(device)
-        torch.ones(1, device=place).cpu()
+        chosen = torch.device(device)
+        torch.ones(1, device=chosen).cpu()
     except Exception as error:  # torch has a kind of error for every way of not having a device
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         here = ["cpu"] + ["cuda"] * torch.cuda.is_available()
@@ -45,7 +45,7 @@ def _place(device: str | None) -> torch.device:
             f'There is no device "{printable(device)}" here ({reason}). Available: '
             f"{', '.join(here)}."
         ) from error
-    return place
+    return chosen
 
 
 def _check_length(model: EarlyExitModel, source: str) -> None:

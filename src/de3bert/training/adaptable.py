@@ -7,7 +7,7 @@ from pathlib import Path
 from de3bert.errors import UsageError
 from de3bert.files import read_json
 from de3bert.tasks import task_of
-from de3bert.training.output_folder import check_place, is_finished
+from de3bert.training.output_folder import check_output, is_finished
 
 __all__ = ["check_adaptation"]
 
@@ -44,4 +44,4 @@ def _check_out(source: Path, out: Path, overwrite: bool) -> None:
             f"{out} is the model folder itself or inside it, and the model must stay unchanged. "
             "Choose another --out."
         )
-    check_place(out, overwrite)
+    check_output(out, overwrite)

@@ -8,7 +8,7 @@ from typing import TypedDict
 from de3bert.data.table import Table
 from de3bert.errors import UsageError
 from de3bert.files import read_json
-from de3bert.training.output_folder import check_place, is_finished
+from de3bert.training.output_folder import check_output, is_finished
 
 __all__ = ["MOST_ROWS", "AttachOptions", "check_attachment", "check_rows"]
 
@@ -44,7 +44,7 @@ def check_attachment(source: str, out: Path, overwrite: bool) -> None:
             f"{source} is a bundle of graphs; attach exits to the model folder it was exported "
             "from."
         )
-    check_place(out, overwrite)
+    check_output(out, overwrite)
     if not folder.is_dir():
         return
     if out.resolve().is_relative_to(folder.resolve()):

@@ -17,7 +17,7 @@ from de3bert.printable import cut_list
 from de3bert.training.seal import SEAL, is_whole
 
 __all__ = [
-    "check_place",
+    "check_output",
     "check_scratch",
     "clear",
     "is_finished",
@@ -43,7 +43,7 @@ def is_finished(folder: Path) -> bool:
         return False
 
 
-def check_place(out: Path, overwrite: bool) -> None:
+def check_output(out: Path, overwrite: bool) -> None:
     """Refuses a folder that has something else in it, or that cannot be written."""
     # Not `out.exists()`, which fails on a name that is too long; that is said below.
     empty = not os.path.exists(out) or (out.is_dir() and not any(out.iterdir()))

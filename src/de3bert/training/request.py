@@ -9,7 +9,7 @@ from de3bert.files import check_folder_place
 from de3bert.locks import LOCK
 from de3bert.methods import METHODS, Method
 from de3bert.tasks import TASKS
-from de3bert.training.output_folder import check_place, is_finished, scratch_folder, taken
+from de3bert.training.output_folder import check_output, is_finished, scratch_folder, taken
 from de3bert.training.recipe import Recipe
 from de3bert.training.splits import Splits, read_splits
 from de3bert.training.trackers import check_trackers
@@ -23,7 +23,7 @@ def check_request(
     """Refuses invalid names, options and folders; nothing is read or written yet."""
     check_recipe(recipe)
     _check_teacher(METHODS[recipe.method], teacher)
-    check_place(out, overwrite)
+    check_output(out, overwrite)
     scratch = scratch_folder(out)
     check_folder_place(scratch)
     if (scratch / LOCK).exists():  # perhaps somebody's at this moment

@@ -88,14 +88,14 @@ def _check(recipe: Recipe, out: str | Path, sampler: str = "grid") -> None:
 def _trial(recipe: Recipe, settings: Settings, folder: Path, progress: bool) -> SearchTrial:
     changed = _changed(recipe, settings)
     # By everything that changes the result: another recipe never takes this one's trials over.
-    place = folder / changed.fingerprint()
-    record = place / "training.json"
+    own = folder / changed.fingerprint()
+    record = own / "training.json"
     if record.exists():
-        return SearchTrial(settings, _score(record), str(place))
+        return SearchTrial(settings, _score(record), str(own))
     from de3bert.training.fit import fit  # which loads torch: not before the request is sound
 
-    trained = fit(changed, place, progress=progress)
-    return SearchTrial(settings, trained.score, str(place))
+    trained = fit(changed, own, progress=progress)
+    return SearchTrial(settings, trained.score, str(own))
 
 
 def _score(record: Path) -> float:
