@@ -73,7 +73,7 @@ def test_the_numbers_of_a_policy(form, line, numbers):
     ],
 )
 def test_what_a_form_has_not(form, line):
-    with pytest.raises(UsageError, match="is not of the form|is more than"):
+    with pytest.raises(UsageError, match=r"is not of the form|is more than"):
         RuleForm.parse(form).values(Policy.parse(line), 12)
     assert not RuleForm.parse(form).fits(Policy.parse(line))
 
@@ -103,7 +103,7 @@ KEEP = "keep(mean=3.0, along=5.0:0.1/3.0:0.4/1.5:0.9, rate=0.01, every=8) entrop
 
 @pytest.mark.parametrize("line", ["bandit", KEEP, "entropy < 0.2 window 3"])
 def test_policies_without_a_form_say_why(line):
-    with pytest.raises(UsageError, match="does more than compare|is more than a rule"):
+    with pytest.raises(UsageError, match=r"does more than compare|is more than a rule"):
         form_of(Policy.parse(line))
 
 

@@ -140,19 +140,16 @@ def test_rows_leave_where_they_leave_by_hand(said, graphs, name, record):
                 assert (found["exit_logits"][: at + 1] == said.logits[row, : at + 1]).all()
                 assert np.isnan(found["exit_logits"][at + 1 :]).all()
                 ran = len(signals)
-                np.testing.assert_allclose(
-                    found["exit_signals"][:ran], signals, rtol=1e-5, atol=1e-7
-                )
-                assert np.isnan(found["exit_signals"][ran:]).all()
+                kept = found["exit_signals"]
+                np.testing.assert_allclose(kept[:ran], signals, rtol=1e-5, atol=1e-7)
+                assert np.isnan(kept[ran:]).all()
     assert left == set(LAYERS)
     assert aside <= 0.05 * asked
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", [name for name in FORMS if name != "patience"])
 def test_a_threshold_that_is_no_number_lets_nobody_go(graphs, name):
     form = RuleForm.parse(name)
-    if form.signal is None:
-        pytest.skip("patience has no threshold")
     session = opened(graphs, name, record=False)
     for row in range(ROWS):
         assert ask(session, row, {"threshold": math.nan})["exit_layer"] == LAYERS[-1]
@@ -165,7 +162,8 @@ def test_numbers_that_are_left_out_are_the_defaults(graphs):
     assert [each.name for each in session.get_inputs()] == ["input_ids"]
     given = {"threshold": 0.5, "lambda": 1.0, "max_layers": 6}
     for row in range(ROWS):
-        assert ask(session, row, {}) == ask(session, row, given)
+        usual, same = ask(session, row, {}), ask(session, row, given)
+        assert all((usual[name] == same[name]).all() for name in usual)
 
 
 def test_numbers_can_be_asked_for(graphs):
