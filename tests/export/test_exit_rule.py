@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx_ir as ir
-import onnxruntime
 import pytest
 from tests.export.toy_graphs import Said, write_toy_graphs
 
 from de3bert.exits.rule_form import IN_GRAPHS, RuleForm
 from de3bert.exits.signals import single_row
 from de3bert.export.nest import Nest
+from de3bert.runtime.sessions import open_session, share_threads
 
 LAYERS = (2, 3, 5, 6)
 ROWS, CLASSES = 60, 3
@@ -51,9 +51,8 @@ def opened(graphs, form: str, *, record: bool, required: bool = False):
     path = Path(folder) / "one.onnx"
     ir.save(nest.build(USUAL, required=required), path)
     onnx.checker.check_model(path, full_check=True)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    share_threads(None)
+    return open_session(path)
 
 
 def ask(session, row: int, numbers: dict[str, float]):
