@@ -107,6 +107,15 @@ def test_openvino_runs_stretch_by_stretch(trained_bundle):
     )
 
 
+@pytest.mark.parametrize(("limit", "layer"), [(0, 1), (1, 1), (3, 3), (9, 4)])
+def test_rows_go_no_deeper_than_they_may(bundle, limit, layer):
+    (row,) = bundle.encode(TEXTS[:1]).rows
+    found, logits = bundle.backend.answer_one(row, Policy.parse("edr < 0.0"), at_most=limit)
+    assert found == layer
+    chained = run_stretches(bundle.backend, [row], Policy.parse(f"layer({layer})"))
+    np.testing.assert_allclose(logits, chained.logits, atol=1e-5)
+
+
 def without_single(folder: Path) -> None:
     """As bundles were before they had the graph."""
     (folder / "single.onnx").unlink()

@@ -140,8 +140,8 @@ def token_lengths(lengths: Sequence[int]) -> dict[str, float]:
 
 def latency_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
     """Columns and cells: times and answers of every contender."""
-    columns = ["contender", "one text by", "p50 ms", "p95 ms", "mean ms", "texts/s", "batch", "mean layers",
-               "layer speed-up", "same answers", "accuracy"]  # fmt: skip
+    columns = ["contender", "one text by", "p50 ms", "p95 ms", "mean ms", "texts/s", "batch",
+               "mean layers", "layer speed-up", "same answers", "accuracy"]  # fmt: skip
     cells = [
         [
             row["name"],
