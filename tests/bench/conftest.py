@@ -11,6 +11,7 @@ from de3bert.bench.material import BenchMaterial, load_bundle
 from de3bert.bench.run import graphs, hf, openvino
 from de3bert.data.read import read_table
 from de3bert.export.bundle import export_model
+from de3bert.export.one_file import add_single
 from de3bert.export.quantise import quantise_graph
 from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.manifest import Manifest
@@ -43,7 +44,10 @@ def int8_bundle(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Path:
         manifest = Manifest.read(out)
         for graph in manifest.graphs:
             quantise_graph(out / graph.file)
-        manifest.model_copy(update={"precision": "int8"}).write(out)
+        eight = manifest.model_copy(update={"precision": "int8", "single": None})
+        eight.write(out)
+        single, _ = add_single(out)
+        eight.model_copy(update={"single": single}).write(out)
 
     return once(tmp_path_factory, "bench-int8", build)
 

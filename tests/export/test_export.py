@@ -25,6 +25,7 @@ def test_a_bundle_has_a_graph_for_every_stretch_and_nothing_else(trained_bundle)
         "README.md", "config.json", "manifest.json", "tokenizer.json",
         *(f"layers-0{layer}-0{layer}.onnx" for layer in (1, 2, 3, 4)),
         *(f"distances-0{layer}.onnx" for layer in (1, 2, 3)),
+        "single.onnx",
     }  # fmt: skip
     manifest = Manifest.read(trained_bundle)
     assert manifest.precision == "fp32"

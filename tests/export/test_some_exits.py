@@ -40,6 +40,7 @@ def test_the_last_layer_always_stays(made, some):
         "distances-01.onnx",
         "layers-01-01.onnx",
         "layers-02-04.onnx",
+        "single.onnx",
     ]
 
 
@@ -59,7 +60,7 @@ def test_the_engine_runs_from_exit_to_exit(some, monkeypatch):
         monkeypatch.setattr(
             stretch, "run", lambda feeds, run=run, layer=layer: runs.append(layer) or run(feeds)
         )
-    some.predict(["a good film"], policy="full")
+    some.predict(["a good film", "a bad one"], policy="full")
     assert runs == [1, 4]
 
 

@@ -65,9 +65,11 @@ def test_every_pooling_and_kind_of_prototypes(both, pooling, prototypes):
         assert ours.distances.shape == (20, 1, 3)
     assert (bundle.info.pooling, bundle.info.prototypes) == (pooling, prototypes)
     policy = "edr(lambda=1.0) < 0.5"
-    assert answers(bundle.predict(TEXTS, policy=policy, batch_size=6)) == answers(
-        model.predict(TEXTS, policy=policy)
-    )
+    assert bundle.backend.alone(bundle.policy(policy=policy))
+    for size in (1, 6):
+        assert answers(bundle.predict(TEXTS, policy=policy, batch_size=size)) == answers(
+            model.predict(TEXTS, policy=policy)
+        )
 
 
 def test_a_method_with_entropy_alone(both):
@@ -88,6 +90,7 @@ def test_a_method_with_entropy_alone(both):
 def test_a_method_without_early_exits_is_one_graph(both):
     model, bundle = both(method="full")
     assert [path.name for path in Path(bundle.source).glob("*.onnx")] == ["layers-01-02.onnx"]
+    assert "no exit but the last" in bundle.backend.manifest.made["single"]["refused"]
     assert bundle.backend.exit_layers == (2,)
     assert apart(bundle.trace(TEXTS), model.trace(TEXTS)) <= ROUNDING
     found = bundle.predict(TEXTS, batch_size=6)

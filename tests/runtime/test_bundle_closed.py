@@ -37,8 +37,9 @@ def known(path: Path) -> dict[str, Any]:
 
 
 def refused(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch | None = None) -> None:
+    """On loading; what only an open graph tells, when a batch comes."""
     with pytest.raises(De3Error, match=words) as error:
-        de3bert.load(folder)
+        de3bert.load(folder).predict(TEXTS)
     assert "Traceback" not in str(error.value)
 
 

@@ -74,7 +74,11 @@ class WatchedGraph:
 
 
 def watch(bundle: Classifier, monkeypatch: pytest.MonkeyPatch) -> Work:
-    """Puts recorders before the graphs; every feed must have the rows and tokens of the states."""
+    """Puts recorders before the graphs; every feed must have the rows and tokens of the states.
+
+    Single rows take the same way then: the graph that has one for themselves is put aside.
+    """
+    monkeypatch.setattr(bundle.backend, "_single", None)
     work = Work()
     axes: dict[str, list[str | int]] = bundle.backend.axes
 

@@ -274,6 +274,7 @@ def test_a_stream_that_fails_in_the_middle_can_be_begun_again(bundle, monkeypatc
     stream = bundle.predict_iter(texts, batch_size=1)
     found = [next(stream) for _ in range(16)]
     with monkeypatch.context() as patch:
+        patch.setattr(bundle.backend, "_single", None)
         patch.setattr(bundle.backend.stretches[1], "graph", Broken(RuntimeError("no")))
         with pytest.raises(De3Error, match="failed at run time"):
             next(stream)

@@ -34,6 +34,13 @@ class Ours:
     def full_depth(self) -> bool:
         return isinstance(self.policy.rule, Full)
 
+    @property
+    def graphs(self) -> str:
+        """What runs a single text: `one graph`, or the `chain` of stretches that batches run."""
+        backend = self.classifier.backend
+        assert isinstance(backend, BundleBackend)  # see at_points
+        return "one graph" if backend.alone(self.policy) else "chain"
+
     def tokenise(self, texts: Sequence[Any]) -> list[TokenRow]:
         return self.classifier.encode(texts).rows
 

@@ -90,7 +90,7 @@ def _own_row(each: Measured, reference: Reference, labels: Labels | None) -> dic
     if isinstance(contender, Ours):
         exits = exit_histogram(found.exit_layers, contender.classifier.backend.exit_layers)
         row |= {"ours": True, "backend": contender.pool, "point": contender.point}
-        row["policy"] = str(contender.policy)
+        row |= {"policy": str(contender.policy), "graphs": contender.graphs}
         row["exit_histogram"] = {str(layer): count for layer, count in exits.items()}
     return row
 
@@ -140,11 +140,12 @@ def token_lengths(lengths: Sequence[int]) -> dict[str, float]:
 
 def latency_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
     """Columns and cells: times and answers of every contender."""
-    columns = ["contender", "p50 ms", "p95 ms", "mean ms", "texts/s", "batch", "mean layers",
-               "layer speed-up", "same answers", "accuracy"]  # fmt: skip
+    columns = ["contender", "one text by", "p50 ms", "p95 ms", "mean ms", "texts/s", "batch",
+               "mean layers", "layer speed-up", "same answers", "accuracy"]  # fmt: skip
     cells = [
         [
             row["name"],
+            row.get("graphs"),
             *(row["latency_ms"][name] for name in ("p50", "p95", "mean")),
             row["texts_per_second"]["value"],
             row["batch_size"],

@@ -130,6 +130,11 @@ def _bundle(model: str, out: Path, how: Making, voice: Voice) -> None:
         ["size", f"{done.bytes / 1e6:.1f} MB"],
         ["fp32 graphs against the model", f"signals within {seen.signals:.1g} ({seen.rows} rows)"],
     ]
+    single = done.single
+    facts.append(["single rows", f"one graph, its rule {single['rule']}" if "rule" in single
+                  else "stretch by stretch"])  # fmt: skip
+    if "refused" in single:
+        voice.note(single["refused"])
     shown: list[object] = [grid(["bundle", str(out)], facts)]
     again = done.recalibrated
     if again is not None:

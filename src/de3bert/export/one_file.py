@@ -185,7 +185,10 @@ def _check_model(bundle: Classifier[Any]) -> None:
     elif (size := _bytes(backend)) > LARGEST:
         reason = f"it takes {size / 1e9:.1f} GB, and an ONNX file ends at 2 GB"
     if reason is not None:
-        raise UsageError(f"This model cannot be put into one file: {reason}. Export a bundle.")
+        raise UsageError(
+            f"This model cannot be put into one graph: {reason}. A bundle (--out) runs it stretch by "
+            "stretch."
+        )
 
 
 def _bytes(backend: BundleBackend) -> int:
@@ -194,7 +197,7 @@ def _bytes(backend: BundleBackend) -> int:
 
 
 def _form(bundle: Classifier[Any], chosen: Policy, stored: list[Policy]) -> RuleForm:
-    """The form of the chosen policy; for one that tests nothing, of the first one that does."""
+    """The form of the chosen policy; for one that tests nothing, that of most of the others."""
     if not isinstance(chosen.rule, Full | FixedLayer):
         try:
             return form_of(chosen, stored)
@@ -203,12 +206,12 @@ def _form(bundle: Classifier[Any], chosen: Policy, stored: list[Policy]) -> Rule
                 f"The rule cannot be written into one file: {error}. Name another one with --point "
                 'or --policy, such as "entropy < 0.2".'
             ) from error
+    measured = bundle.has_prototypes and not bundle.backend.prototypes_unset
+    forms = [RuleForm("edr" if measured else "entropy")]
     for policy in stored:
         with suppress(UsageError):
-            if not isinstance(policy.rule, Full | FixedLayer):
-                return form_of(policy, stored)
-    measured = bundle.has_prototypes and not bundle.backend.prototypes_unset
-    return RuleForm("edr" if measured else "entropy")
+            forms.append(form_of(policy, stored))
+    return max(forms, key=lambda form: sum(map(form.fits, stored)))
 
 
 def _write(

@@ -241,13 +241,19 @@ class BundleBackend:
         """Whether the graph of single rows has this policy."""
         return self._single is not None and self._single.form.fits(policy)
 
-    def answer_one(self, row: TokenRow, policy: Policy) -> tuple[int, NDArray[np.float32]] | None:
-        """What the graph of single rows says, where it has this policy; see `AnswersAlone`."""
+    def answer_one(
+        self, row: TokenRow, policy: Policy, at_most: int | None = None
+    ) -> tuple[int, NDArray[np.float32]] | None:
+        """What the graph of single rows says, where it has this policy; see `AnswersAlone`.
+
+        Args:
+            at_most: the deepest layer the row may run to, whatever the policy says.
+        """
         if self._single is None or not self.alone(policy):
             return None
         file = self._single.opened()
         try:
-            layer, logits = file.answer(row, policy)
+            layer, logits = file.answer(row, policy, at_most)
         except Exception as error:  # the libraries' errors have no public base
             raise _failed(self._single.name, error) from error
         if logits.shape != (1, self.classes):

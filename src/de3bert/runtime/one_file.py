@@ -75,13 +75,20 @@ class OneFile:
                 f"is {onnxruntime.__version__}."
             ) from error
 
-    def answer(self, row: TokenRow, policy: Policy) -> tuple[int, NDArray[np.float32]]:
+    def answer(
+        self, row: TokenRow, policy: Policy, at_most: int | None = None
+    ) -> tuple[int, NDArray[np.float32]]:
         """The layer a row leaves at and its logits there, (1, classes).
+
+        Args:
+            at_most: the deepest layer it may run to, whatever the policy says.
 
         Raises:
             UsageError: the rule of the file cannot be this policy (see `RuleForm.fits`).
         """
         feeds = self._feeds(policy)
+        if at_most is not None:
+            feeds = {**feeds, "max_layers": np.array(at_most)}
         tokens = {name: np.array([row[name]], dtype=np.int64) for name in self.tokens}
         logits, layer = self.session.run(("logits", "exit_layer"), {**tokens, **feeds})
         return int(layer), logits

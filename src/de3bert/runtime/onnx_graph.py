@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from de3bert.runtime.bundle_backend import BundleBackend, read_bundle
 from de3bert.runtime.loaded import Opening
 from de3bert.runtime.one_file import OneFile
-from de3bert.runtime.sessions import open_session, share_threads
+from de3bert.runtime.sessions import check_sleeping, open_session, share_threads
 from de3bert.runtime.threads import cores
 
 __all__ = ["OnnxGraph", "open_onnx"]
@@ -47,6 +47,8 @@ def open_onnx(folder: Path, opening: Opening) -> BundleBackend:
     """A bundle on the process's shared pool of threads, or on threads of its own that sleep."""
     info, manifest = read_bundle(folder)
     asked, spin = opening.threads, opening.spin
+    if not spin:
+        check_sleeping()
     threads = share_threads(asked) if spin else asked or cores()
     open_graph = partial(OnnxGraph, sleeping=None if spin else threads)
     open_single = partial(OneFile, sleeping=None if spin else threads)

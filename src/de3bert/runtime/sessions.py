@@ -23,7 +23,7 @@ import onnxruntime
 from de3bert.errors import De3Error, UsageError
 from de3bert.runtime.threads import check_threads, cores
 
-__all__ = ["open_session", "share_threads"]
+__all__ = ["check_sleeping", "open_session", "share_threads"]
 
 _shared: int | None = None  # threads of the pool this process has
 
@@ -54,14 +54,20 @@ def share_threads(threads: int | None) -> int:
     return wanted
 
 
-def open_session(path: Path, sleeping: int | None = None) -> onnxruntime.InferenceSession:
-    """A session on the shared pool, or with so many threads of its own that sleep."""
-    if sleeping is not None and _shared is not None:
+def check_sleeping() -> None:
+    """UsageError where no session can have threads of its own."""
+    if _shared is not None:
         raise UsageError(
             "This process already runs bundles on a shared pool of threads, and ONNX Runtime then "
             "lets no session have its own. Load with spin=False before any other bundle, or start "
             "another process."
         )
+
+
+def open_session(path: Path, sleeping: int | None = None) -> onnxruntime.InferenceSession:
+    """A session on the shared pool, or with so many threads of its own that sleep."""
+    if sleeping is not None:
+        check_sleeping()
     options = onnxruntime.SessionOptions()
     if sleeping is None:
         options.use_per_session_threads = False

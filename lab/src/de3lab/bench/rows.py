@@ -11,6 +11,7 @@ from de3bert.bench.contender import ORT_POOL, Static
 from de3bert.bench.timing import SYSTEM, TimeSource, alternate
 from de3bert.data.tokens import TokenRow
 from de3bert.exits import Policy
+from de3bert.runtime.bundle_backend import BundleBackend
 from de3bert.runtime.engine import Backend, in_batches, run_batch
 from de3lab.bench.imposed import Imposed
 
@@ -43,6 +44,8 @@ def our_job(
         policy: makes the test at every exit.
         leave_at: the layer at which each row leaves, whatever the test says.
     """
+    if batch_size == 1 and isinstance(backend, BundleBackend) and backend.alone(policy):
+        return _alone(backend, rows, policy, leave_at)
     chosen = [numbers for numbers, _ in in_batches(rows, batch_size)]
     batches = [[rows[index] for index in each] for each in chosen]
     policies = [
@@ -53,6 +56,19 @@ def our_job(
     def job(_: int) -> None:
         for batch, rule in zip(batches, policies, strict=True):
             run_batch(backend, batch, rule)
+
+    return job
+
+
+def _alone(
+    backend: BundleBackend, rows: Sequence[TokenRow], policy: Policy, leave_at: Sequence[int] | None
+) -> Job:
+    """Row by row through the graph that has the rule in it: imposed layers are its limits."""
+    limits = [None] * len(rows) if leave_at is None else leave_at
+
+    def job(_: int) -> None:
+        for row, limit in zip(rows, limits, strict=True):
+            backend.answer_one(row, policy, limit)
 
     return job
 
