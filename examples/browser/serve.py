@@ -10,6 +10,7 @@ also sends the two headers without which browsers give a page no threads.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -68,7 +69,5 @@ def main(model: str, port: str = "8000") -> None:
 if __name__ == "__main__":
     if not 2 <= len(sys.argv) <= 3:
         raise SystemExit(__doc__)
-    try:
+    with suppress(KeyboardInterrupt):
         main(*sys.argv[1:])
-    except KeyboardInterrupt:
-        pass

@@ -2,7 +2,9 @@
 
 // Where the JavaScript library splits words by ASCII alone, it is told to split them as the one that
 // models are trained with does.
-const WORD = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}";
+const WORD = ["Alphabetic", "Mark", "Decimal_Number", "Connector_Punctuation", "Join_Control"]
+  .map((kind) => `\\p{${kind}}`)
+  .join("");
 const WORDS = {
   type: "Split",
   pattern: { Regex: `[${WORD}]+|[^${WORD}\\p{White_Space}]+` },

@@ -1,4 +1,4 @@
-"""A model in one file, and what plain ONNX Runtime says of some texts: the oracle of all examples."""
+"""A model in one file, some texts, and what the examples need to run."""
 
 from __future__ import annotations
 

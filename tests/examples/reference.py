@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from tokenizers import Tokenizer
 
 from de3bert.runtime.sessions import open_session, share_threads
@@ -29,9 +30,13 @@ class Said:
     logits: list[float]
     signals: list[float]
 
+    @property
+    def probability(self) -> float:
+        return max(softmax(self.logits))
+
 
 class Reference:
-    """A model in one file that has no defaults."""
+    """A model in one file that has no defaults; a tab stands between the texts of a pair."""
 
     def __init__(self, path: Path) -> None:
         share_threads(None)  # all sessions of a process have one pool, or none has
@@ -51,7 +56,7 @@ class Reference:
         return [self._answer(text, rule) for text in texts]
 
     def _answer(self, text: str, rule: dict[str, Any]) -> Said:
-        made = self.tokenizer.encode(text)
+        made = self.tokenizer.encode(*text.split("\t"))
         feeds = {"input_ids": np.array([made.ids]), "token_type_ids": np.array([made.type_ids])}
         logits, layer, _, signals = self.session.run(None, {**feeds, **rule})
         label = self.labels[int(logits.argmax())]

@@ -45,10 +45,13 @@ def test_answers_are_those_of_python(node, one_file, texts, point):
 def test_both_scripts_print_what_de3bert_predicts(node, one_file, trained_bundle, texts, point):
     scripts = ([sys.executable, str(EXAMPLES / "run_one_file.py")], [node, "classify.mjs"])
     named = point[0] if point else None
-    wanted = de3bert.load(trained_bundle).predict(texts, point=named)
+    given = [*texts, "a great film\ta dull plot"]
+    classifier = de3bert.load(trained_bundle)
+    wanted = classifier.predict(texts, point=named)
+    wanted += classifier.predict([("a great film", "a dull plot")], point=named)
     for script in scripts:
         place = str(EXAMPLES / "node" / script[1]) if script[0] == node else script[1]
-        found = streamed([script[0], place, str(one_file), *point], texts)
+        found = streamed([script[0], place, str(one_file), *point], given)
         for (label, score, layer), answer in zip(found, wanted, strict=True):
             assert (label, int(layer)) == (answer.label, answer.exit_layer)
             assert float(score) == pytest.approx(answer.score, abs=2e-4)

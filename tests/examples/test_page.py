@@ -17,7 +17,8 @@ from tests.examples.serving import copied, plain_server, serving
 
 from de3bert.export.one_file import export_one_file
 
-SETTLED = "document.body && document.body.dataset.state !== 'loading' && document.body.dataset.state"
+STATE = "document.body?.dataset.state"
+SETTLED = f"{STATE} !== 'loading' && {STATE}"
 # What `OneFile` answers in the page, beside it.
 ANSWERS = """(async () => {
   const { fetched, libraries, threads } = await import("/loading.js");
@@ -120,6 +121,10 @@ def test_a_text_is_answered_while_it_is_typed(chromium, address, reference, text
     same = "the same answer" if whole == wanted.label else f"it says {whole}"
     said = f"^All 4 layers: [0-9.]+ ms, {same}$"
     chromium.until(f"/{said}/.test(document.getElementById('whole').textContent)")
+    typed(chromium, "a bad, dull story", "pair")
+    paired = reference.answers([f"{early}\ta bad, dull story"], fast)[0]
+    shown_label = f"{paired.label} {100 * paired.probability:.1f} %"
+    chromium.until(f"document.getElementById('label').textContent === '{shown_label}'")
     typed(chromium, "  ")
     chromium.until("document.getElementById('label').textContent === '…'")
     assert {row[0] for row in rows(chromium)} == {"none"}

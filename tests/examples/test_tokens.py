@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from de3bert.runtime.tokens import BundleEncoder
 
-ODD = [
-    "", "   ", "\n\t", "don't", "naïve café", "e\u0301 or é", "ﬁnance Ⅷ ½", "İstanbul ß ẞ", "ΑΣ ΟΔΟΣ",
-    "a\u0000b\ufffdc", "zero\u200bwidth\u200djoined", "👩‍👩‍👧 family 🇩🇪 👍🏽", "你好世界 mixed 漢字", "한국어",
-    "日本語テキスト", "العربية", "हिन्दी", "ไทย", "[CLS] [MASK] [PAD]", "word[SEP]word", "[mask]", "x" * 150,
-    "don’t “quote” — dash…", "a_b-c/d\\e", "1,000.50€ £5", "\u00a0nbsp\u00a0", "\u2028line\u2029end",
-    "Ǆ ǅ", "\u1e9b\u0323", "𝒽𝑒𝓁𝓁𝑜", "CamelCaseWORD", "$$$ %%% ^^ ~~ ` | < > = +", "\u0301first", "\x7f\x80 ctrl",
-    "\u3000wide\u3000", "？！。、", "the <s> film </s>", "…" * 40,
-]  # fmt: skip
+ODD: list[str] = json.loads(Path(__file__).with_name("odd_texts.json").read_text(encoding="utf-8"))
 ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz      ",
     "ABCxyz .,;:!?'\"-()  ",
