@@ -43,18 +43,24 @@ def test_answers_are_those_of_python(node, one_file, texts, point):
 
 @pytest.mark.parametrize("point", [(), ("sure",)])
 def test_both_scripts_print_what_de3bert_predicts(node, one_file, trained_bundle, texts, point):
-    scripts = ([sys.executable, str(EXAMPLES / "run_one_file.py")], [node, "classify.mjs"])
+    scripts = ([sys.executable, EXAMPLES / "run_one_file.py"], [node, NODE / "classify.mjs"])
     named = point[0] if point else None
-    given = [*texts, "a great film\ta dull plot"]
-    classifier = de3bert.load(trained_bundle)
-    wanted = classifier.predict(texts, point=named)
-    wanted += classifier.predict([("a great film", "a dull plot")], point=named)
+    wanted = de3bert.load(trained_bundle).predict(texts, point=named)
     for script in scripts:
-        place = str(EXAMPLES / "node" / script[1]) if script[0] == node else script[1]
-        found = streamed([script[0], place, str(one_file), *point], given)
+        found = streamed([*map(str, script), str(one_file), *point], texts)
         for (label, score, layer), answer in zip(found, wanted, strict=True):
             assert (label, int(layer)) == (answer.label, answer.exit_layer)
             assert float(score) == pytest.approx(answer.score, abs=2e-4)
+
+
+def test_both_scripts_take_pairs(node, one_file):
+    pair = "a great film\ta dull plot"
+    reference = Reference(one_file)
+    wanted = reference.answers([pair], reference.points["fast"])[0]
+    for script in ([sys.executable, EXAMPLES / "run_one_file.py"], [node, NODE / "classify.mjs"]):
+        ((label, score, layer),) = streamed([*map(str, script), str(one_file)], [pair])
+        assert (label, int(layer)) == (wanted.label, wanted.layer)
+        assert float(score) == pytest.approx(wanted.probability, abs=2e-4)
 
 
 def said_of(node: str, *arguments: object) -> tuple[int, str]:
