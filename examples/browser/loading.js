@@ -2,7 +2,8 @@
 
 // A WebAssembly module with one SIMD instruction: valid where the browser has them.
 const SIMD = [
-  0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 15, 26, 11,
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 15, 26,
+  11,
 ];
 const LIBRARIES = new URL("node_modules/", import.meta.url).href;
 const MOST_THREADS = 4;

@@ -6,7 +6,8 @@ import { Tokens } from "./tokens.js";
 
 const FORMAT = "1";
 const PREFIX = "de3bert.";
-const WRITTEN_AS_TEXT = ["version", "rule", "comparison", "default_point", "tokenizer_sha256", "precision"];
+// What is written as JSON; all else is text.
+const AS_JSON = ["labels", "points", "layers", "exit_layers", "max_length", "source"];
 // The numbers of a rule are inputs of the model. The JavaScript runtimes know no inputs with a
 // default, so that all of them have to be given.
 const NUMBERS = { threshold: "float32", lambda: "float32", patience: "int64", max_layers: "int64" };
@@ -42,8 +43,9 @@ export class OneFile {
 
   /**
    * @param numbers of the rule: one of `told.points`, or others under the same names
-   * @returns {layer, label, probability, tokens, cut, milliseconds, exits}; `exits` has a
-   *   {layer, label, probability, signal} for each exit that ran, and is null without a record
+   * @returns {layer, label, class, probability, logits, tokens, cut, milliseconds, exits}; `exits`
+   *   has {layer, label, class, probability, logits, signal} of each exit that ran, and is null for
+   *   a model without a record
    */
   async answer(text, numbers, pair = null) {
     const started = performance.now();
@@ -82,7 +84,12 @@ export class OneFile {
     const parts = Array.from(logits, (logit) => Math.exp(logit - highest));
     const total = parts.reduce((sum, part) => sum + part);
     const place = logits.indexOf(highest);
-    return { label: this.told.labels[place], class: place, probability: parts[place] / total };
+    return {
+      label: this.told.labels[place],
+      class: place,
+      probability: parts[place] / total,
+      logits: Array.from(logits),
+    };
   }
 }
 
@@ -98,7 +105,7 @@ function readCard(model) {
   const own = Object.entries(props).filter(([name]) => name.startsWith(PREFIX));
   const read = own.map(([name, text]) => [name.slice(PREFIX.length), text]);
   return Object.fromEntries(
-    read.map(([name, text]) => [name, WRITTEN_AS_TEXT.includes(name) ? text : JSON.parse(text)]),
+    read.map(([name, text]) => [name, AS_JSON.includes(name) ? JSON.parse(text) : text]),
   );
 }
 

@@ -1,7 +1,10 @@
 // The rule of a model as the page shows it: one number that a slider moves, and what stays.
 
-// A signal without bounds (`raw_energy`) is shown within these.
-const WIDE = [-20, 20];
+// Signals that are high where the model is sure; all others are low there.
+const RISING = ["max_probability", "certainty"];
+// The ends of a signal without bounds are far away: it is shown within nearer ones.
+const ENDS = { raw_energy: [-20, 20] };
+const USUAL_ENDS = [0, 1];
 const NEVER = 1e6; // of layers in a row, and of thresholds: beyond all that a model has
 
 /** What the slider moves: the threshold, or how many exits have to agree where there is none. */
@@ -11,9 +14,10 @@ export class Rule {
     this.signal = counted ? (counted[1] ?? null) : told.rule;
     this.number = this.signal === null ? "patience" : "threshold";
     this.depth = told.layers;
-    this.comparison = told.comparison;
-    [this.low, this.high] =
-      this.signal === null ? [0, told.exit_layers.length] : (told.range ?? WIDE);
+    [this.comparison, [this.low, this.high]] =
+      this.signal === null
+        ? [">=", [0, told.exit_layers.length]]
+        : [RISING.includes(this.signal) ? ">" : "<", ENDS[this.signal] ?? USUAL_ENDS];
   }
 
   /** What the signal is called; EDR without its distances is entropy. */

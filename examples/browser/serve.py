@@ -9,8 +9,8 @@ also sends the two headers without which browsers give a page no threads.
 
 from __future__ import annotations
 
-import contextlib
 import sys
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -69,5 +69,5 @@ def main(model: str, port: str = "8000") -> None:
 if __name__ == "__main__":
     if not 2 <= len(sys.argv) <= 3:
         raise SystemExit(__doc__)
-    with contextlib.suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt):
         main(*sys.argv[1:])

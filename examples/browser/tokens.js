@@ -1,5 +1,17 @@
 // A text, or a pair of texts, as the token ids that the model reads: those of `de3 predict`.
 
+// Where the JavaScript library splits words by ASCII alone, it is told to split them as the one that
+// models are trained with does.
+const WORD = ["Alphabetic", "Mark", "Decimal_Number", "Connector_Punctuation", "Join_Control"]
+  .map((kind) => `\\p{${kind}}`)
+  .join("");
+const WORDS = {
+  type: "Split",
+  pattern: { Regex: `[${WORD}]+|[^${WORD}\\p{White_Space}]+` },
+  behavior: "Removed",
+  invert: true,
+};
+
 export class Tokens {
   /**
    * @param Tokenizer the class of @huggingface/tokenizers
@@ -7,7 +19,8 @@ export class Tokens {
    * @param longest how many tokens the model takes
    */
   constructor(Tokenizer, file, longest) {
-    this.tokenizer = new Tokenizer(file, {});
+    const split = unicodeWords(file.pre_tokenizer);
+    this.tokenizer = new Tokenizer({ ...file, pre_tokenizer: split }, {});
     this.longest = longest;
     this.cutLeft = file.truncation?.direction === "Left";
     // JavaScript lowers a Σ at the end of a word to ς; the library that models are trained with
@@ -49,6 +62,12 @@ export class Tokens {
   #shortened(pieces, length) {
     return this.cutLeft ? pieces.slice(pieces.length - length) : pieces.slice(0, length);
   }
+}
+
+function unicodeWords(split) {
+  if (split?.type === "Sequence")
+    return { ...split, pretokenizers: split.pretokenizers.map(unicodeWords) };
+  return split?.type === "Whitespace" ? WORDS : split;
 }
 
 /** How much stays of each text where both together may have so many tokens: the longer is cut. */

@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ PATIENCE = 60.0  # seconds; a busy machine takes a while to start a browser
 OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
     "--disable-extensions", "--disable-background-networking", "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost",  # no page of ours needs others
 )  # fmt: skip
 
 
@@ -45,6 +48,7 @@ class Chromium:
             os.close(end)
         self._read, self._asked = b"", 0
         self.said: list[str] = []  # errors and warnings of the page
+        self._addresses: list[str] = []
         self._session: str | None = None
         page = next(each for each in self.ask("Target.getTargets")["targetInfos"]
                     if each["type"] == "page")  # fmt: skip
@@ -71,9 +75,10 @@ class Chromium:
     def open(self, address: str, before: str = "") -> None:
         """Opens a page; `before` is a script that runs ahead of those of the page."""
         self.said.clear()
-        if before:
-            self.ask("Page.addScriptToEvaluateOnNewDocument", source=before)
+        script = self.ask("Page.addScriptToEvaluateOnNewDocument", source=before)
         self.ask("Page.navigate", url=address)
+        self.until("document.readyState !== 'loading'")
+        self.ask("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page, waited for if it is a promise."""
@@ -91,6 +96,14 @@ class Chromium:
             time.sleep(0.02)
         return value
 
+    @contextmanager
+    def addresses(self) -> Iterator[list[str]]:
+        """Of all that is asked for meanwhile."""
+        self.ask("Network.enable")
+        self._addresses = found = []
+        yield found
+        self.ask("Network.disable")
+
     def close(self) -> None:
         for end in (self._out, self._in):
             os.close(end)
@@ -107,6 +120,8 @@ class Chromium:
         return read
 
     def _note(self, event: dict[str, Any]) -> None:
+        if event.get("method") == "Network.requestWillBeSent":
+            self._addresses.append(event["params"]["request"]["url"])
         if event.get("method") == "Runtime.exceptionThrown":
             self.said.append(str(event["params"]["exceptionDetails"]))
         if event.get("method") == "Log.entryAdded":

@@ -65,11 +65,15 @@ def means_over_seeds(seeds: Sequence[Iterable[Timed]]) -> list[Timed]:
     found = []
     for name in shared:
         same = [table[name] for table in tables]
-        numbers = {
-            field: float(np.mean([getattr(each, field) for each in same]))
-            for field in ("layers", "accuracy", "ms", "rate")
-        }
-        found.append(Timed(*name, **numbers))
+        found.append(
+            Timed(
+                *name,
+                layers=float(np.mean([each.layers for each in same])),
+                accuracy=float(np.mean([each.accuracy for each in same])),
+                ms=float(np.mean([each.ms for each in same])),
+                rate=float(np.mean([each.rate for each in same])),
+            )
+        )
     return found
 
 
