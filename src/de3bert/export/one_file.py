@@ -186,8 +186,8 @@ def _check_model(bundle: Classifier[Any]) -> None:
         reason = f"it takes {size / 1e9:.1f} GB, and an ONNX file ends at 2 GB"
     if reason is not None:
         raise UsageError(
-            f"This model cannot be put into one graph: {reason}. A bundle (--out) runs it stretch by "
-            "stretch."
+            f"This model cannot be put into one graph: {reason}. A bundle (--out) runs it stretch "
+            "by stretch."
         )
 
 
