@@ -112,7 +112,7 @@ def test_each_exit_is_its_own_encoder_alone(changes: dict[str, int]) -> None:
     small, big = bert(7, **changes), bert(2)
     given = {"input_ids": batch()["input_ids"], "attention_mask": batch()["attention_mask"]}
     states = [each(**given).last_hidden_state for each in (small, big)]
-    model = cascade(small, big, pooling="mean")
+    model = cascade(small, big, pooling="mean", poolers="none")
     found = model(**given).exit_logits
     present = given["attention_mask"].unsqueeze(-1).float()
     for number, own in enumerate(states):
@@ -128,7 +128,7 @@ def test_families_may_differ(family: str) -> None:
     given = {"input_ids": batch()["input_ids"], "attention_mask": batch()["attention_mask"]}
     small, big = bert(7, **NARROW), tiny(family)
     expected = small(**given).last_hidden_state[:, 0]
-    model = cascade(small, big, pooling="cls")
+    model = cascade(small, big, pooling="cls", poolers="none")
     head = model.heads.exits[0]
     found = model(**given).exit_logits
     torch.testing.assert_close(

@@ -23,6 +23,7 @@ CASCADE = Method(
     pooling="own_pooler",
     cascade="own",
     options={
+        "poolers": "copied",  # of each model, its own where it has one; "none" leaves them out
         "difficulty": 0.5,  # weight of the margin
         "margin": 0.5,  # wanted between the probabilities of easy and hard rows
         "folds": 3.0,  # models that judge which rows are hard, each the rows it has not seen

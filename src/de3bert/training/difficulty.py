@@ -25,7 +25,7 @@ from de3bert.model.building import leave_weights
 from de3bert.model.cascade import Cascade
 from de3bert.model.config import EarlyExitConfig
 from de3bert.model.early_exit import MODELS
-from de3bert.model.pooling import OwnPooler, SharedPooler
+from de3bert.model.pooling import OwnPooler
 from de3bert.training.hook import HOOKS, Hook
 from de3bert.training.inference import exit_logits
 from de3bert.training.recipe import LAST_SEED
@@ -109,12 +109,11 @@ def small_alone(model: EarlyExitModel, seed: int) -> EarlyExitModel:
     """A copy of the small model of a cascade as a model of its own, with a fresh head."""
     cascade = cast(Cascade, cast(nn.Module, model.encoder))
     encoder = copy.deepcopy(cascade.small)
-    pooler = model.pooling.dense[0] if isinstance(model.pooling, OwnPooler) else None
     config = EarlyExitConfig(
         backbone_config=copy.deepcopy(encoder.backbone.config),
         layout=encoder.layout.to_json(),
         method="full",
-        pooling="shared_pooler" if isinstance(pooler, nn.Linear) else model.config.pooling,
+        pooling=model.config.pooling,
         prototypes="none",
         exit_layers=[encoder.depth],
         max_length=model.config.max_length,
@@ -125,8 +124,9 @@ def small_alone(model: EarlyExitModel, seed: int) -> EarlyExitModel:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         single = MODELS[config.task](config, encoder)
-    if isinstance(pooler, nn.Linear) and isinstance(single.pooling, SharedPooler):
-        _take_over(single.pooling.dense, pooler)
+    if isinstance(single.pooling, OwnPooler) and isinstance(model.pooling, OwnPooler):
+        single.pooling.fresh = model.pooling.fresh
+        _take_over(*(cast(nn.Linear, each.dense[0]) for each in (single.pooling, model.pooling)))
     return single
 
 
