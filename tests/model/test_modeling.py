@@ -117,7 +117,7 @@ BUILT = [
     ("deebert", {}, None, "shared_pooler", "mean", True),
     ("deebert", {}, "mean_own_pooler", "mean_own_pooler", "mean_own_pooler", True),
     ("deebert", {"poolers": "copied"}, None, "own_pooler", "mean_own_pooler", True),
-    ("cascadebert", {}, None, "own_pooler", "mean_own_pooler", True),
+    ("cascade-truncated", {}, None, "own_pooler", "mean_own_pooler", True),
 ]
 
 
