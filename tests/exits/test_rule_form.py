@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Policy
+from de3bert.exits.bandit import Bandit
 from de3bert.exits.rule_form import IN_GRAPHS, RuleForm, form_of
 from de3bert.exits.signals.parse import SIGNALS
 
@@ -105,6 +106,11 @@ KEEP = "keep(mean=3.0, along=5.0:0.1/3.0:0.4/1.5:0.9, rate=0.01, every=8) entrop
 def test_policies_without_a_form_say_why(line):
     with pytest.raises(UsageError, match=r"does more than compare|is more than a rule"):
         form_of(Policy.parse(line))
+
+
+def test_a_rule_that_learns_fits_no_form():
+    trial = Bandit((0.5,), (1.0,), c=1.0, mu=0.1).trial()
+    assert not RuleForm.parse("max_probability").fits(Policy(trial))
 
 
 def test_a_kind_of_policy_of_ones_own_has_no_form():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,7 +111,8 @@ class RuleForm:
 
     def fits(self, policy: Policy) -> bool:
         """Whether some inputs make this form the policy."""
-        return _fits(self, policy)
+        # A rule that learns is of no form, and has no hash.
+        return isinstance(policy.rule, Hashable) and _fits(self, policy)
 
     def _reads(self, rule: Threshold) -> bool:
         name = rule.signal.name
