@@ -33,8 +33,8 @@ from de3bert.machine import machine, versions
 from de3bert.runtime.calibrate_folder import calibrate_model
 from de3bert.runtime.load import read_config
 from de3bert.runtime.manifest import is_bundle
-from de3lab.bench.clock import Timed, bars, means_over_seeds
-from de3lab.figures.clock import draw_clock
+from de3lab.bench.clock import BASELINE, STUDENTS, Timed, bars, means_over_seeds
+from de3lab.figures.clock import ClockCurve, ClockDot, draw_clock
 from de3lab.study.execute import Study
 from de3lab.study.plan import Job
 from de3lab.study.spec import load_study
@@ -42,6 +42,10 @@ from de3lab.tabular import markdown_table
 
 HERE = Path(__file__).parent
 EXITS = {"full+fitted": (1.5, 2.0, 2.5, 2.75, 3.0, 4.0), "layers-6+fitted": (1.25, 1.5, 2.0)}
+NAMES = {
+    "full": "12 layers", "layers-6": "6 layers", "layers-4": "4 layers",
+    "pkd": "PKD", "pd": "PD", "theseus": "Theseus",
+}  # fmt: skip
 BESIDE = ("full", "layers-6")  # models that every runtime runs
 FUSED = ("ort-fused", "ort-fused-int8")  # what every model is timed on; the baseline
 EVERY = ("hf", "ort", *FUSED, "openvino")  # what shows the runtimes beside each other
@@ -162,7 +166,7 @@ def report(results: Path, task: str) -> None:
     seeds = ", ".join(str(each["seed"]) for each in documents)
     last = documents[-1]
     title = f"{task}, gte-small (12 x 384), {last['machine'].partition(', Linux')[0]}"
-    draw_clock(results / f"{task}.png", rows, title)
+    draw_clock(results / f"{task}.png", list(_curves(rows)), list(_dots(rows)), title)
     columns = ("model", "run by / point", "", "mean layers", "accuracy", "ms", "texts/s")
     cells = [
         (each.model, each.way, each.precision, f"{each.layers:.2f}", f"{each.accuracy:.4f}",
@@ -185,6 +189,24 @@ def report(results: Path, task: str) -> None:
     ]
     write_text(results / f"{task}.md", "\n".join(lines) + "\n")
     print("\n".join(met))
+
+
+def _curves(rows: Sequence[Timed]) -> Iterator[ClockCurve]:
+    for number, (model, depth) in enumerate(zip(EXITS, (12, 6), strict=True)):
+        for precision in BASELINE:
+            own = [each for each in rows if each.model == model and each.precision == precision]
+            points = tuple((each.ms, each.accuracy) for each in own)
+            if points:
+                label = f"exits on {depth} layers, {precision}"
+                yield ClockCurve(label, points, number, precision == "fp32")
+
+
+def _dots(rows: Sequence[Timed]) -> Iterator[ClockDot]:
+    for precision, way in BASELINE.items():
+        for each in (each for each in rows if each.way == way):
+            label = NAMES[each.model] + ("" if precision == "fp32" else ", int8")
+            student = each.model in STUDENTS
+            yield ClockDot(label, each.ms, each.accuracy, precision == "fp32", student)
 
 
 if __name__ == "__main__":

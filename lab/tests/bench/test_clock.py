@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from de3lab.bench.clock import Timed, bars, means_over_seeds, score_at
-from de3lab.figures.clock import draw_clock
+from de3lab.figures.clock import ClockCurve, ClockDot, draw_clock
 
 
 def timed(model, way, ms, accuracy, layers=12.0, precision="fp32"):
@@ -76,5 +76,11 @@ def test_a_row_with_more_in_it_is_read():
 
 
 def test_the_figure_is_drawn(tmp_path):
-    draw_clock(tmp_path / "clock.png", [*CURVE, *STATIC], "made up")
+    points = tuple((each.ms, each.accuracy) for each in CURVE)
+    curves = [
+        ClockCurve("exits", points, 0),
+        ClockCurve("exits, int8", points[:2], 0, filled=False),
+    ]
+    dots = [ClockDot(each.model, each.ms, each.accuracy, student=True) for each in STATIC]
+    draw_clock(tmp_path / "clock.png", curves, dots, "made up")
     assert (tmp_path / "clock.png").stat().st_size > 5000

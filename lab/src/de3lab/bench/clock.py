@@ -14,7 +14,7 @@ import numpy as np
 
 from de3lab.bench.bar import Bar
 
-__all__ = ["Timed", "bars", "means_over_seeds", "score_at"]
+__all__ = ["BASELINE", "STUDENTS", "Timed", "bars", "means_over_seeds", "score_at"]
 
 FULL = "full"
 STUDENTS = ("pkd", "pd", "theseus")

@@ -1,48 +1,66 @@
-"""Accuracy against measured milliseconds: a curve of exits among models of one speed."""
+"""Accuracy against measured milliseconds: curves of exits among models of one speed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from de3bert.figures.style import COLOURS, figure
-from de3lab.bench.clock import BASELINE, Timed
 
-__all__ = ["draw_clock"]
+__all__ = ["ClockCurve", "ClockDot", "draw_clock"]
 
-EXITS = {"full+fitted": "exits on 12 layers", "layers-6+fitted": "exits on 6 layers"}
-STATIC = {
-    "full": "12 layers", "layers-6": "6 layers", "layers-4": "4 layers",
-    "pkd": "PKD", "pd": "PD", "theseus": "Theseus",
-}  # fmt: skip
-STUDENTS = ("pkd", "pd", "theseus")
-FILLED = {"fp32": True, "int8": False}
+BLACK, GREY = 6, 7  # of `COLOURS`; before them stand those of curves
 
 
-def draw_clock(path: str | Path, rows: Sequence[Timed], title: str = "") -> None:
-    """Writes the figure: a line for each model with exits and precision, a dot for each other."""
+@dataclass(frozen=True)
+class ClockCurve:
+    """A model with exits.
+
+    Attributes:
+        points: (milliseconds, accuracy) of each.
+        number: curves of one number have one colour.
+        filled: whether its markers are; hollow ones are for 8-bit weights.
+    """
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+    number: int
+    filled: bool = True
+
+
+@dataclass(frozen=True)
+class ClockDot:
+    """A model of one speed; those that learned from a teacher are grey."""
+
+    label: str
+    ms: float
+    accuracy: float
+    filled: bool = True
+    student: bool = False
+
+
+def draw_clock(
+    path: str | Path, curves: Sequence[ClockCurve], dots: Sequence[ClockDot], title: str = ""
+) -> None:
+    """Writes the figure: accuracies in percent over milliseconds."""
     with figure(path, 7.2, 4.6) as axes:
-        for number, (model, label) in enumerate(EXITS.items()):
-            for precision in FILLED:
-                points = [e for e in rows if e.model == model and e.precision == precision]
-                points.sort(key=lambda each: each.ms)
-                axes.plot(
-                    [e.ms for e in points], [100 * e.accuracy for e in points], "-o", lw=1.5, ms=4,
-                    color=COLOURS[number], label=f"{label}, {precision}" if points else None,
-                    markerfacecolor=COLOURS[number] if FILLED[precision] else "white",
-                )  # fmt: skip
-        for precision, filled in FILLED.items():
-            for each in (e for e in rows if e.way == BASELINE[precision] and e.model in STATIC):
-                colour = COLOURS[7] if each.model in STUDENTS else COLOURS[6]
-                axes.plot(
-                    [each.ms], [100 * each.accuracy], "s", ms=6, color=colour,
-                    markerfacecolor=colour if filled else "white",
-                )  # fmt: skip
-                text = STATIC[each.model] + ("" if filled else ", int8")
-                axes.annotate(
-                    text, (each.ms, 100 * each.accuracy), (5, -10), textcoords="offset points",
-                    fontsize=7.5, color=colour,
-                )  # fmt: skip
+        for curve in curves:
+            points = sorted(curve.points)
+            colour = COLOURS[curve.number]
+            axes.plot(
+                [ms for ms, _ in points], [100 * accuracy for _, accuracy in points], "-o",
+                lw=1.5, ms=4, color=colour, label=curve.label,
+                markerfacecolor=colour if curve.filled else "white",
+            )  # fmt: skip
+        for dot in dots:
+            colour = COLOURS[GREY if dot.student else BLACK]
+            spot = (dot.ms, 100 * dot.accuracy)
+            face = colour if dot.filled else "white"
+            axes.plot(*spot, "s", ms=6, color=colour, markerfacecolor=face)
+            axes.annotate(
+                dot.label, spot, (5, -10), textcoords="offset points", fontsize=7.5, color=colour
+            )
         axes.set_xlabel("milliseconds per text, mean, one text at a time")
         axes.set_ylabel("accuracy in percent")
         axes.set_title(title)
