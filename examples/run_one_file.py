@@ -25,8 +25,10 @@ def main(path: str, point: str | None = None) -> None:
     session = onnxruntime.InferenceSession(path)
     told = session.get_modelmeta().custom_metadata_map
     points = json.loads(told["de3bert.points"])
-    chosen = points[point or told["de3bert.default_point"]]
-    rule = {name: np.array(value, NUMBERS[name]) for name, value in chosen.items()}
+    point = point or told["de3bert.default_point"]
+    if point not in points:
+        raise SystemExit(f'There is no point "{point}"; there are: {", ".join(points)}.')
+    rule = {name: np.array(value, NUMBERS[name]) for name, value in points[point].items()}
     labels = json.loads(told["de3bert.labels"])
     tokenizer = Tokenizer.from_file(str(Path(path).with_name("tokenizer.json")))
     tokenizer.no_padding()  # one text at a time; how long it may be is in the file

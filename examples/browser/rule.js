@@ -23,7 +23,8 @@ export class Rule {
   /** What the signal is called; EDR without its distances is entropy. */
   name(numbers) {
     if (this.signal === null) return "exits in a row that agree";
-    return numbers.lambda === 0 ? "entropy" : this.signal.replaceAll("_", " ");
+    if (this.signal === "edr") return numbers.lambda === 0 ? "entropy" : "EDR";
+    return this.signal.replaceAll("_", " ");
   }
 
   /** The same as the head of a column. */
@@ -56,17 +57,20 @@ export class Rule {
   /** The numbers in words. */
   told(numbers) {
     const limit = numbers[this.number];
-    const outside = this.comparison === "<" ? limit < this.low : limit > this.high;
-    const words = [
-      outside || Math.abs(limit) >= NEVER
-        ? "runs all layers"
-        : `leaves at ${this.name(numbers)} ${this.comparison} ${shown(limit)}`,
-    ];
+    const most = numbers.max_layers < this.depth ? `${numbers.max_layers} layers` : null;
+    if (this.#isNever(limit)) return `runs ${most ?? "all layers"}`;
+    const words = [`leaves at ${this.name(numbers)} ${this.comparison} ${shown(limit)}`];
     if (numbers.lambda) words.push(`λ ${shown(numbers.lambda)}`);
     if (this.signal !== null && numbers.patience > 1)
       words.push(`${numbers.patience} exits in a row`);
-    if (numbers.max_layers < this.depth) words.push(`${numbers.max_layers} layers at most`);
+    if (most !== null) words.push(`${most} at most`);
     return words.join(", ");
+  }
+
+  /** Whether nothing meets the condition: how a model writes full depth. */
+  #isNever(limit) {
+    const outside = this.comparison === "<" ? limit < this.low : limit > this.high;
+    return outside || Math.abs(limit) >= NEVER;
   }
 }
 

@@ -61,7 +61,11 @@ def main(model: str, port: str = "8000") -> None:
     if not (HERE / "node_modules").is_dir():
         raise SystemExit(f"The libraries of the page are not installed: npm ci --prefix {HERE}")
     handler = partial(Handler, model=Path(model).resolve())
-    with ThreadingHTTPServer(("127.0.0.1", int(port)), handler) as server:
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", int(port)), handler)
+    except (OSError, OverflowError, ValueError) as error:
+        raise SystemExit(f"The port {port} cannot be used: {error}") from error
+    with server:
         print(f"http://localhost:{server.server_port}", flush=True)
         server.serve_forever()
 

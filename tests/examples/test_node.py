@@ -72,6 +72,9 @@ def said_of(node: str, *arguments: object) -> tuple[int, str]:
 
 def test_what_is_wrong_is_said_in_a_line(node, one_file, trained_bundle, tmp_path):
     assert said_of(node) == (2, "Use: node classify.mjs MODEL.onnx [POINT] < texts.txt\n")
+    python = [sys.executable, str(EXAMPLES / "run_one_file.py"), str(one_file), "warp"]
+    done = subprocess.run(python, input="", capture_output=True, text=True)
+    assert (done.returncode, done.stderr[:25]) == (1, 'There is no point "warp";')
     code, said = said_of(node, one_file, "warp")
     assert (code, said[:25]) == (1, 'There is no point "warp";')
     assert said_of(node, tmp_path / "nothing.onnx")[0] == 1

@@ -142,11 +142,14 @@ def test_threshold_and_points(chromium, address, reference):
         chromium.until(
             f"document.getElementById('left').textContent.startsWith('{layer} of 4 layers')"
         )
-        assert ("runs all layers" in text_of(chromium, "chosen")) == (point != "fast")
+        words = {"full": "runs all layers", "second": "runs 2 layers"}.get(
+            point, "leaves at EDR < "
+        )
+        assert text_of(chromium, "chosen").startswith(words)
     chosen(chromium, "number", 1, "input")  # everything is below that
     chromium.until("document.getElementById('left').textContent.startsWith('1 of 4 layers')")
     assert chromium.run("document.getElementById('point').value") == "(own)"
-    assert text_of(chromium, "chosen").startswith("leaves at edr < 1, λ ")
+    assert text_of(chromium, "chosen").startswith("leaves at EDR < 1, λ ")
     chosen(chromium, "point", "fast", "change")
     assert "(own)" not in chromium.run("document.getElementById('point').textContent")
 
@@ -248,3 +251,6 @@ def test_the_server_says_what_it_lacks(tmp_path):
     assert "python examples/browser/serve.py MODEL.onnx" in said()
     assert "There is no file" in said(tmp_path / "model.onnx")
     assert "npm ci --prefix" in said(script)
+    (tmp_path / "node_modules").mkdir()
+    for port in ("many", "-1", "99999"):
+        assert f"The port {port} cannot be used" in said(script, port)

@@ -52,19 +52,21 @@ def test_patience_counts_exits(shown):
     seen = shown("patience", {"patience": 2}, [1, 2, 3])
     assert (seen["number"], seen["ends"]) == ("patience", [0, 4])
     assert seen["passes"] == [False, True, True]
-    assert "runs all layers" in shown("patience", {"patience": NEVER}, [])["words"]
+    assert shown("patience", {"patience": NEVER}, [])["words"] == "runs all layers"
 
 
 def test_numbers_in_words(shown):
     edr = {"threshold": 0.25, "lambda": 1.5}
-    assert shown("edr", edr, [])["words"] == "leaves at edr < 0.25, λ 1.5"
-    assert shown("edr", edr, [])["heading"] == "How unsure it is (edr)"
+    assert shown("edr", edr, [])["words"] == "leaves at EDR < 0.25, λ 1.5"
+    assert shown("edr", edr, [])["heading"] == "How unsure it is (EDR)"
     entropy = {"threshold": 0.25, "lambda": 0, "max_layers": 3}
     assert shown("edr", entropy, [])["words"] == "leaves at entropy < 0.25, 3 layers at most"
     assert shown("edr", entropy, [])["heading"] == "How unsure it is (entropy)"
     counted = {"threshold": 0.9, "patience": 2}
     said = "leaves at max probability > 0.9, 2 exits in a row"
     assert shown("patience(max_probability)", counted, [])["words"] == said
-    assert "runs all layers" in shown("entropy", {"threshold": -1}, [])["words"]
-    assert "runs all layers" in shown("max_probability", {"threshold": 2}, [])["words"]
-    assert "runs all layers" in shown("raw_energy", {"threshold": -3e38}, [])["words"]
+    assert shown("entropy", {"threshold": -1}, [])["words"] == "runs all layers"
+    assert shown("max_probability", {"threshold": 2}, [])["words"] == "runs all layers"
+    assert shown("raw_energy", {"threshold": -3e38}, [])["words"] == "runs all layers"
+    layer = {"threshold": -1, "max_layers": 2}
+    assert shown("entropy", layer, [])["words"] == "runs 2 layers"
