@@ -13,12 +13,14 @@ import onnx
 import pytest
 from tests.export.bundles import int8_bundle
 from tests.fixtures_trained import toy_rows
+from tests.runtime.test_stopping import answers
 
 import de3bert
 from de3bert.errors import De3Error, UsageError
 from de3bert.exits import Policy
 from de3bert.exits.replay import exit_indices, margin
 from de3bert.export import one_file
+from de3bert.export.bundle import export_model
 from de3bert.export.one_file import export_one_file
 from de3bert.runtime.manifest import Manifest, is_bundle
 from de3bert.runtime.sessions import open_session
@@ -201,6 +203,25 @@ def test_a_bundle_has_its_precision_and_exits(trained_bundle, tmp_path):
     for asked in ({"int8": True}, {"exits": [1]}):
         with pytest.raises(UsageError, match="is a bundle already"):
             export_one_file(trained_bundle, tmp_path / "model.onnx", **asked)
+
+
+def test_a_family_that_cannot_be_nested_still_has_its_bundle(
+    pointed_model, trained_bundle, ready_graphs, tmp_path, monkeypatch
+):
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("no such operator\nmore")
+
+    monkeypatch.setattr(one_file.Nest, "build", fails)
+    made = export_model(pointed_model, tmp_path / "bundle")
+    assert "RuntimeError: no such operator." in made.single["refused"]
+    bundle = de3bert.load(tmp_path / "bundle")
+    assert bundle.backend.manifest.single is None
+    assert answers(bundle.predict(TEXTS[:1])) == answers(
+        de3bert.load(trained_bundle).predict(TEXTS[:1])
+    )
+    with pytest.raises(De3Error, match="cannot be put into one graph: RuntimeError"):
+        export_one_file(trained_bundle, tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
 
 
 def test_what_does_not_answer_alike_is_not_written(trained_bundle, tmp_path, monkeypatch):

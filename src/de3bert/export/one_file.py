@@ -225,18 +225,35 @@ def _write(
     """Writes the file and compares it with the bundle before it is put in place."""
     backend = _bundled(bundle)
     nest = Nest(backend.folder, backend.manifest.graphs, held.form, backend.classes, record)
-    model = nest.build(held.points[held.default], required=required)
-    model.metadata_props.update(_metadata(bundle, held))
     with replace_file(out) as path:
-        ir.save(model, path)
-        onnx.checker.check_model(path, full_check=True)
-        alike = compare_one(bundle, OneFile(path))
+        alike = _checked(nest, held, bundle, path, required)
         if not alike.equal:
             raise De3Error(
                 f"The one file does not answer as the bundle does: {alike.difference}. Nothing was "
                 "written; the bundle still runs."
             )
     return alike
+
+
+def _checked(
+    nest: Nest, held: Written, bundle: Classifier[Any], path: Path, required: bool
+) -> Alike:
+    try:
+        model = nest.build(held.points[held.default], required=required)
+        model.metadata_props.update(_metadata(bundle, held))
+        ir.save(model, path)
+        onnx.checker.check_model(path, full_check=True)
+        return compare_one(bundle, OneFile(path))
+    except De3Error:
+        raise
+    except OSError:  # a full disk, said by whoever writes the file
+        raise
+    except Exception as error:  # the libraries raise all kinds
+        reason = (str(error) or "-").splitlines()[0]
+        raise De3Error(
+            f'The encoder family "{bundle.info.family}" cannot be put into one graph: '
+            f"{type(error).__name__}: {reason}. The bundle still runs."
+        ) from error
 
 
 def _metadata(bundle: Classifier[Any], held: Written) -> dict[str, str]:
