@@ -24,7 +24,6 @@ __all__ = [
     "check_folder_place",
     "disk_is_full",
     "json_of",
-    "read_document",
     "read_json",
     "read_toml",
     "replace_file",
@@ -171,27 +170,6 @@ def json_of(document: Any, target: str | Path) -> str:
 def _encodable(text: str) -> str:
     """Half a surrogate, which no file can hold, written out as JSON has it and reads it back."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def read_document(path: Path, kind: str, version: int, what: str) -> dict[str, Any]:
-    """A stored JSON document; De3Error when it is damaged, another one or of a newer version.
-
-    Args:
-        kind: its `format`.
-        version: the newest that is understood.
-        what: what it should be, in words.
-    """
-    document = read_json(path, "Remove it and make it again.")
-    if document.get("format") != kind:
-        raise De3Error(f"{path} is not {what}. Remove it and make it again.")
-    if not isinstance(document.get("version", 0), int):
-        raise De3Error(f"{path} is not {what}: its version is not a number. Make it again.")
-    if document.get("version", 0) > version:
-        raise De3Error(
-            f"{path} has version {document['version']}; this version of de3bert reads up to "
-            f"{version}. Update de3bert."
-        )
-    return document
 
 
 def read_json(path: Path, advice: str = "") -> dict[str, Any]:

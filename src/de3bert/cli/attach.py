@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from de3bert.cli.options import BatchSize, DataOptions, Json, Out, Overwrite, Quiet, whole_numbers
+from de3bert.cli.options import (
+    BatchSize,
+    DataOptions,
+    Json,
+    Out,
+    Overwrite,
+    Quiet,
+    TrustRemoteCode,
+    whole_numbers,
+)
 from de3bert.cli.output import Voice, grid
 
 EXAMPLE = "Example: de3 attach runs/mine/model --data texts.csv --out runs/mine-exits"
@@ -56,13 +65,7 @@ def run(
     force: Annotated[
         bool, typer.Option("--force", help="Fit exits even if the texts lack a class.")
     ] = False,
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option(
-            "--trust-remote-code",
-            help="Run Python code that comes with the checkpoint: only if you trust its source.",
-        ),
-    ] = False,
+    trust_remote_code: TrustRemoteCode = False,
     batch_size: BatchSize = 64,
     json: Json = False,
     quiet: Quiet = False,

@@ -31,6 +31,7 @@ __all__ = [
     "Text",
     "TextPair",
     "Threads",
+    "TrustRemoteCode",
     "whole_numbers",
 ]  # fmt: skip
 
@@ -79,6 +80,13 @@ Backend = Annotated[
 BatchSize = Annotated[int, typer.Option(min=1, help="Rows per batch.")]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads to compute with; by default one per core.")
+]
+TrustRemoteCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-remote-code",
+        help="Run Python code that comes with the model: only if you trust its source.",
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

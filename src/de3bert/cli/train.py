@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from de3bert.cli.options import Columns, Json, Out, Overwrite, Quiet
+from de3bert.cli.options import Columns, Json, Out, Overwrite, Quiet, TrustRemoteCode
 from de3bert.cli.output import Voice, grid
 
 if TYPE_CHECKING:
@@ -55,13 +55,7 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Discard an unfinished training in --out.")
     ] = False,
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option(
-            "--trust-remote-code",
-            help="Run Python code that comes with the backbone: only if you trust its source.",
-        ),
-    ] = False,
+    trust_remote_code: TrustRemoteCode = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

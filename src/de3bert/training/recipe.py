@@ -6,7 +6,6 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from de3bert.data.label_names import names_by_number
 from de3bert.errors import UsageError
-from de3bert.limits import check_limit
+from de3bert.files import read_toml
 from de3bert.printable import printable
 from de3bert.registry import unknown
 from de3bert.tasks import known_task
@@ -38,6 +37,7 @@ MOST_RATE = 1.0  # learning rate; AdamW moves each weight by about as much in a 
 MOST_EPOCHS = 10_000
 MOST_ROWS = 10**12
 LAST_SEED = 2**32 - 1  # numpy takes no other
+RECIPES = Path(__file__).parents[1] / "recipes"  # those that ship with the package
 SHOWN = 60  # characters of a value that is not valid
 
 
@@ -187,12 +187,10 @@ def load_recipe(source: str | Path) -> dict[str, Any]:
     """The settings of a recipe file, or of a recipe that ships with the package ("sst2")."""
     path = Path(source)
     try:
-        text = _text(path) if path.is_file() else _shipped(str(source))
-        return with_our_names(tomllib.loads(text))
-    except (ValueError, RecursionError) as error:  # RecursionError: nested thousands deep
-        raise UsageError(f"The recipe {source} is not valid TOML: {error}") from error
-    except OSError as error:
+        file = path if path.is_file() else _shipped(str(source))
+    except OSError as error:  # no name of a file
         raise UsageError(f"The recipe {source} cannot be read: {error.strerror}.") from error
+    return with_our_names(read_toml(file, "The recipe"))
 
 
 def recipe_from(settings: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
@@ -253,19 +251,11 @@ def _named(found: ErrorDetails) -> str:
     return f"{line}, got {came if len(came) <= SHOWN else came[:SHOWN] + ' ...'}"
 
 
-def _text(path: Path) -> str:
-    check_limit("document", path.stat().st_size, f"The recipe {path}")
-    return path.read_text(encoding="utf-8")
-
-
-def _shipped(name: str) -> str:
-    folder = resources.files("de3bert") / "recipes"
-    names = [
-        item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml")
-    ]
-    if name not in names:
-        raise UsageError(unknown("recipe (and no such file)", name, names))
-    return (folder / f"{name}.toml").read_text(encoding="utf-8")
+def _shipped(name: str) -> Path:
+    shipped = {path.stem: path for path in RECIPES.glob("*.toml")}
+    if name not in shipped:
+        raise UsageError(unknown("recipe (and no such file)", name, shipped))
+    return shipped[name]
 
 
 def _assign(settings: dict[str, Any], path: list[str], value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from de3bert.errors import De3Error
-from de3bert.files import read_document, write_json
+from de3bert.files import read_json, write_json
 
 __all__ = ["Document", "Part"]
 
@@ -43,7 +43,16 @@ class Document(Part):
     @classmethod
     def read(cls, path: Path) -> Self:
         """A stored document; De3Error when it is damaged, another one or of a newer version."""
-        document = read_document(path, cls.FORMAT, cls.VERSION, cls.WHAT)
+        document = read_json(path, "Remove it and make it again.")
+        if document.get("format") != cls.FORMAT:
+            raise De3Error(f"{path} is not {cls.WHAT}. Remove it and make it again.")
+        if not isinstance(document.get("version", 0), int):
+            raise De3Error(f"{path} is not {cls.WHAT}: its version is not a number. Make it again.")
+        if document.get("version", 0) > cls.VERSION:
+            raise De3Error(
+                f"{path} has version {document['version']}; this version of de3bert reads up to "
+                f"{cls.VERSION}. Update de3bert."
+            )
         try:
             return cls.model_validate(document)
         except ValidationError as error:
